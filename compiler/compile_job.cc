@@ -20,7 +20,7 @@ absl::StatusOr<drivers::KernelImage> CompileJob(const workers::KernelJob& job) {
   // Both texts were printed by this compiler.
   for (const absl::Status& status : {kernel.status(), schedule.status()}) {
     if (!status.ok())
-      return absl::InternalError(absl::StrCat("its text is not read back: ", status.message()));
+      return absl::InternalError(absl::StrCat("its text cannot be parsed: ", status.message()));
   }
   kernel->name = job.name;
   return codegen::CompileKernel(**machine, *kernel, *schedule, job.target);

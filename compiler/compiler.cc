@@ -292,9 +292,10 @@ class SegmentCompiler {
 
 absl::Status CheckAlignment(const drivers::Target& target) {
   if (target.limits.buffer_alignment <= shard::kPublishedAlignment) return absl::OkStatus();
-  return absl::UnimplementedError(absl::StrCat(
-      "a graph on a mesh for a device that aligns buffers to ", target.limits.buffer_alignment,
-      " bytes; the most is ", shard::kPublishedAlignment));
+  return absl::UnimplementedError(
+      absl::StrCat("a graph on a mesh cannot use a device that aligns buffers to ",
+                   target.limits.buffer_alignment, " bytes; at most ", shard::kPublishedAlignment,
+                   " are allowed"));
 }
 
 }  // namespace

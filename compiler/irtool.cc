@@ -59,7 +59,8 @@ absl::StatusOr<Command> ReadCommand(const std::vector<std::string>& words) {
     if (flag == "--list" || flag == "--times") {
       (flag == "--list" ? command.list : command.times) = true;
     } else if (flag == "--pass" || flag == "--to" || flag == "--disable" || flag == "--dump") {
-      if (++i == words.size()) return absl::InvalidArgumentError(flag + " needs a pass's name");
+      if (++i == words.size())
+        return absl::InvalidArgumentError(flag + " needs the name of a pass");
       if (flag == "--disable") {
         command.options.disabled_passes = absl::StrSplit(words[i], ',');
       } else if (flag == "--dump") {
@@ -74,7 +75,7 @@ absl::StatusOr<Command> ReadCommand(const std::vector<std::string>& words) {
       command.space = true;
     } else if (!flag.empty() && flag[0] == '-') {
       return absl::InvalidArgumentError("unknown flag " + flag +
-                                        "; there are --list, --pass, --to, --disable, --dump, "
+                                        "; use --list, --pass, --to, --disable, --dump, "
                                         "--times, --space, --setting");
     } else {
       command.file = flag;

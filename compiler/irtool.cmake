@@ -14,7 +14,7 @@ irtool_test(kernels "float32" ${IRTOOL_EXAMPLE})
 irtool_test(dump "== after simplify\n.*mul float32.*== after merge_rows\ncluster 0.*arena" --to plan_memory --dump simplify,merge_rows
             ${IRTOOL_EXAMPLE})
 irtool_test(times "widen +[0-9.]+ s\nround_factors +[0-9.]+ s\nsimplify +0.000000 s  \\(off\\)" --times --disable simplify ${IRTOOL_EXAMPLE})
-irtool_test(unknown_pass "there is no pass \"frobnicate\"; the passes are differentiate, widen" --pass frobnicate ${IRTOOL_EXAMPLE})
+irtool_test(unknown_pass "unknown pass \"frobnicate\"; the passes are differentiate, widen" --pass frobnicate ${IRTOOL_EXAMPLE})
 irtool_test(required_pass "cannot switch off the pass \"widen\"" --disable widen ${IRTOOL_EXAMPLE})
 irtool_test(pass_beyond_graphs "merge_rows does not work on graphs" --pass merge_rows ${IRTOOL_EXAMPLE})
 irtool_test(pass_of_kernels "schedule works on one kernel" --to schedule ${IRTOOL_EXAMPLE})

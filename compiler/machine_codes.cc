@@ -75,7 +75,8 @@ absl::StatusOr<const MachineCode*> FindMachineCode(std::string_view architecture
       kMachineCodes, ", ",
       [](std::string* out, const MachineCode& machine) { out->append(machine.architecture); });
   return absl::UnimplementedError(absl::StrCat("no code generator for the architecture \"",
-                                               std::string(architecture), "\"; there are ", names));
+                                               std::string(architecture), "\"; use one of ",
+                                               names));
 }
 
 }  // namespace kiln::compiler

@@ -231,7 +231,7 @@ absl::StatusOr<const Pass*> FindPass(std::string_view name) {
   const std::string names = absl::StrJoin(
       kPasses, ", ", [](std::string* out, const Pass& pass) { out->append(pass.name); });
   return absl::InvalidArgumentError(
-      absl::StrCat("there is no pass \"", std::string(name), "\"; the passes are ", names));
+      absl::StrCat("unknown pass \"", std::string(name), "\"; the passes are ", names));
 }
 
 absl::Status CheckPassNames(const Options& options) {
@@ -240,7 +240,7 @@ absl::Status CheckPassNames(const Options& options) {
     if (!pass.ok()) return pass.status();
     if ((*pass)->optional) continue;
     return absl::InvalidArgumentError(absl::StrCat("cannot switch off the pass \"", name,
-                                                   "\": without it there is no right result"));
+                                                   "\": results would be wrong without it"));
   }
   for (const std::string& name : options.dumped_passes) {
     if (const auto pass = FindPass(name); !pass.ok()) return pass.status();
@@ -258,9 +258,9 @@ absl::StatusOr<PassState> RunPasses(const graph::Graph& graph, const drivers::Ta
   state.graph = graph;
   for (const Pass& pass : *passes) {
     if (state.sharded) {
-      return absl::InvalidArgumentError(absl::StrCat("a graph on a mesh becomes several graphs; ",
-                                                     std::string(pass.name),
-                                                     " works on one, so end with \"shard\""));
+      return absl::InvalidArgumentError(
+          absl::StrCat("a graph on a mesh becomes several graphs, but ", std::string(pass.name),
+                       " works on one; end with \"shard\""));
     }
     if (absl::Status status = Run(pass, target, options, state, reports); !status.ok())
       return status;

@@ -90,7 +90,7 @@ absl::Status ShuttingDown() {
 
 absl::Status StopsToRestart() {
   return sessions::Restarting(
-      "the daemon is being restarted and keeps its sessions; come back when it runs again");
+      "the daemon is restarting and keeps its sessions; try again when it runs");
 }
 
 absl::Status CheckPasses(const config::Config& config) {
@@ -269,9 +269,9 @@ absl::StatusOr<cache::Secret> Daemon::Implementation::OpenTokenKey(const std::st
   auto key = cache::Secret::OpenExisting(path);
   std::string why;
   if (key.ok() && user_store->HasTokensOfAnotherKey(key->Fingerprint())) {
-    why = absl::StrCat(path, " is not the key that made the users' tokens");
+    why = absl::StrCat(path, " is not the key of the users' tokens");
   } else if (absl::IsNotFound(key.status())) {
-    why = absl::StrCat("there is no ", path, ", the key that made the users' tokens");
+    why = absl::StrCat("there is no ", path, ", the key of the users' tokens");
   } else if (absl::IsDataLoss(key.status())) {
     why = std::string(key.status().message());
   } else {
@@ -280,7 +280,7 @@ absl::StatusOr<cache::Secret> Daemon::Implementation::OpenTokenKey(const std::st
   if (!config.new_token_key) {
     return absl::DataLossError(absl::StrCat(
         why, "; restore it, or, if it is lost, start kilnd once with --new_token_key, ",
-        "which ends all tokens: users stay, and `kiln user token add NAME` makes new ",
+        "which ends all tokens; users remain, and `kiln user token add NAME` makes new ",
         "tokens for them"));
   }
   log::Warning("tokens_ended", {{"why", why}});
@@ -429,7 +429,7 @@ void Daemon::Implementation::OpenCheckpoints() {
                                        .boot = sessions::ThisBoot()});
   if (!opened.ok()) {
     return log::Warning("sessions_not_kept", {{"why", std::string(opened.status().message())},
-                                              {"so", "they end with this daemon"}});
+                                              {"so", "they are lost when this daemon stops"}});
   }
   checkpoints = *std::move(opened);
 }
@@ -545,12 +545,12 @@ void Daemon::Implementation::StartUpkeep(absl::Duration interval) {
 
 absl::Status Daemon::Implementation::RequestStop() {
   if (!request_stop)
-    return absl::UnimplementedError("this daemon ends with the program that it is a part of");
+    return absl::UnimplementedError(
+        "an in-process daemon cannot be stopped by a call; stop its program");
   if (!checkpoints) {
     return errors::WithReason(
-        absl::FailedPreconditionError(
-            "this daemon cannot keep its sessions, as its log says (sessions_not_kept); to end it "
-            "with them, send it SIGTERM"),
+        absl::FailedPreconditionError("this daemon cannot keep its sessions (see sessions_not_kept "
+                                      "in its log); send it SIGTERM to stop it without them"),
         "SESSIONS_NOT_KEPT");
   }
   request_stop();
@@ -646,7 +646,7 @@ absl::StatusOr<std::unique_ptr<Daemon>> Daemon::Start(const config::Config& conf
   implementation->FillServiceParts();
   // A daemon that cannot serve restores nothing, because the restored sessions would be lost with
   // it. And no daemon reports a session as lost before it has searched for it.
-  implementation->registry->Refuse(sessions::Restarting("the daemon is starting; come back"));
+  implementation->registry->Refuse(sessions::Restarting("the daemon is starting; try again"));
   if (absl::Status status = implementation->Serve(); !status.ok()) return status;
   if (implementation->restorer) implementation->restorer->Start();
   implementation->registry->Refuse(absl::OkStatus());

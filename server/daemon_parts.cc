@@ -46,8 +46,8 @@ absl::StatusOr<int> NullDevices(const std::vector<std::string>& wanted) {
                          number >= 0 && number < kNullDevicesMax);
     if (!is_one) {
       return absl::InvalidArgumentError(
-          absl::StrCat("devices: there is no \"", name,
-                       "\"; give null, or null:0 to null:", kNullDevicesMax - 1));
+          absl::StrCat("devices: unknown device \"", name,
+                       "\"; use null, or null:0 to null:", kNullDevicesMax - 1));
     }
     devices = std::max(devices, number + 1);
   }
@@ -124,7 +124,7 @@ workers::CompileFunction ProductionJobs() {
     if (driver == nullptr) driver = drivers::MakeVendorDriver(finisher.driver, {});
     if (driver == nullptr)
       return absl::InternalError(
-          absl::StrCat("no driver \"", finisher.driver, "\" finishes images"));
+          absl::StrCat("unknown driver \"", finisher.driver, "\" of an unfinished kernel image"));
     return driver->Finish(*job.unfinished, finisher);
   };
 }

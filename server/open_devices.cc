@@ -20,7 +20,7 @@ bool Names(const std::string& entry, const std::string& device) {
 
 absl::Status NoDevices(const std::vector<std::string>& missing,
                        const std::vector<std::string>& why) {
-  std::string message = "there is no device";
+  std::string message = "no device was found";
   if (!missing.empty()) absl::StrAppend(&message, " named ", absl::StrJoin(missing, ", "));
   if (!why.empty()) absl::StrAppend(&message, "; ", absl::StrJoin(why, "; "));
   return absl::FailedPreconditionError(message);
@@ -53,7 +53,7 @@ absl::StatusOr<OpenedDevices> OpenDevices(const config::Config& config,
                           std::any_of(config.devices.begin(), config.devices.end(),
                                       [&](const std::string& entry) { return Names(entry, name); });
       if (!wanted) {
-        why.push_back(absl::StrCat(name, " is not asked for"));
+        why.push_back(absl::StrCat(name, " was not requested"));
         absl::StrAppend(&report.why_not_more, report.why_not_more.empty() ? "" : ", ", why.back());
         continue;
       }

@@ -40,15 +40,15 @@ std::string ProbedDriver::Judge() const {
   const Transfer transfer = workers::Receive((*probe_)->socket(), &nothing, deadline);
   const workers::Ending ending = (*probe_)->End();
   if (transfer == Transfer::kLate) {
-    return absl::StrCat("a process that only listed its devices had not ended after ",
+    return absl::StrCat("a process that only listed its devices did not finish within ",
                         options_.time_max.count(),
-                        " ms: repair the vendor's driver, and start kilnd again");
+                        " ms; repair the vendor's driver, and restart kilnd");
   }
   if (ending.signal == 0 && ending.status == 0) return "";
   return absl::StrCat(
       "a process that only listed its devices ", ending.ToString(),
       ending.said.empty() ? "" : absl::StrCat(" (\"", PrintableInQuotes(ending.said), "\")"),
-      ": repair the vendor's driver, and start kilnd again");
+      "; repair the vendor's driver, and restart kilnd");
 }
 
 void Probe(drivers::Driver& driver) {

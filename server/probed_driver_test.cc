@@ -85,7 +85,7 @@ TEST_F(ProbedDriverTest, IsLeftOutWhereTheProbeDies) {
 
 TEST_F(ProbedDriverTest, IsLeftOutWhereTheProbeHangs) {
   time_max_ = std::chrono::milliseconds(50);
-  EXPECT_THAT(WhyNone("exec sleep 1000"), HasSubstr("had not ended after 50 ms"));
+  EXPECT_THAT(WhyNone("exec sleep 1000"), HasSubstr("did not finish within 50 ms"));
   EXPECT_EQ(asked_, 0);
 }
 

@@ -17,7 +17,7 @@ absl::Status Clear(Invocation& invocation, v1::AdminService::Stub& stub) {
     return status;
   if (invocation.json) return invocation.PrintJson(answer);
   invocation.out << "deleted " << answer.kernels_deleted()
-                 << " kernels; loaded programs keep theirs\n";
+                 << " kernels; loaded programs keep their kernels\n";
   return absl::OkStatus();
 }
 

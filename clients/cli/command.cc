@@ -34,9 +34,8 @@ absl::Status Invocation::Check(const grpc::Status& status) const {
   const absl::Status checked = client::FromGrpc(status, address);
   // Commands do not cancel their calls, so a daemon stopped before it could answer.
   if (absl::IsCancelled(checked) && client::IsLostConnection(checked)) {
-    return absl::UnavailableError(absl::StrCat("the daemon at ", address,
-                                               " ended while it was asked; try again once one "
-                                               "runs there"));
+    return absl::UnavailableError(absl::StrCat(
+        "the daemon at ", address, " stopped during the call; try again when a daemon runs there"));
   }
   return client::WithElsewhere(checked, elsewhere);
 }

@@ -17,61 +17,57 @@ namespace kiln::cli {
 namespace {
 
 constexpr Command kCommands[] = {
-    {"devices", "", "the daemon's devices, their memory and load", "", RunDevices},
-    {"sessions", "[close NAME]", "who is connected, and what they hold",
-     "  close NAME   ends one, with its tensors: NAME stands under SESSION, or a session of the "
-     "caller's\n"
-     "               was left under it (detach). Users end their own, connected or away; admins "
-     "any\n",
+    {"devices", "", "lists the daemon's devices, their memory and load", "", RunDevices},
+    {"sessions", "[close NAME]", "lists open sessions and what they hold",
+     "  close NAME   closes a session and releases its tensors. NAME is in the column SESSION, or\n"
+     "               the name under which the caller detached the session. Users can close their\n"
+     "               own sessions, connected or not; admins can close all\n",
      RunSessions},
-    {"programs", "", "compiled graphs: kernels, runs, times", "", RunPrograms},
-    {"kernels", "[PROGRAM]", "kernels by the time they took",
-     "  PROGRAM   a digest, the beginning of one, or a program's name; without it: of all loaded "
+    {"programs", "", "lists compiled graphs: kernels, runs, times", "", RunPrograms},
+    {"kernels", "[PROGRAM]", "lists kernels by the time they took",
+     "  PROGRAM   a digest, the beginning of one, or a program's name; default: all loaded "
      "programs\n",
      RunKernels},
-    {"explain", "PROGRAM", "a program from its graph down to assembly, with the time per kernel",
+    {"explain", "PROGRAM", "shows a program from its graph to assembly, with times per kernel",
      "  PROGRAM         a digest, the beginning of one, or a program's name\n"
-     "  --summary       stop before the kernels' code\n"
-     "  --passes        the compiler's passes alone: their times, and what those of kilnd's\n"
-     "                  --dump_passes left\n"
-     "  --kernel NAME   only this kernel: its name, the beginning of its digest, or its number in "
-     "the summary\n",
+     "  --summary       leaves out the kernels' code\n"
+     "  --passes        shows only the compiler's passes: their times, and the output of those\n"
+     "                  in kilnd's --dump_passes\n"
+     "  --kernel NAME   shows only this kernel: its name, the beginning of its digest, or its\n"
+     "                  number in the summary\n",
      RunExplain},
-    {"cache", "[clear]", "the cache of compiled kernels; `clear` empties it", "", RunCache},
-    {"drain", "[DEVICE]", "ends the daemon and keeps its sessions for the next one",
-     "  Runs on the devices end first; sessions are written to the state folder, and clients wait\n"
-     "  for the next daemon there. Returns when the daemon has ended.\n"
+    {"cache", "[clear]", "shows the cache of compiled kernels; `clear` empties it", "", RunCache},
+    {"drain", "[DEVICE]", "stops the daemon and keeps its sessions for the next one",
+     "  Waits for runs on the devices, then writes the sessions to the state folder. Clients wait\n"
+     "  for the next daemon. Returns when the daemon has stopped.\n"
      "  DEVICE            only takes this device out of use: no new sessions and programs\n"
-     "  --undo [DEVICE]   takes it, or all devices, back into use\n",
+     "  --undo [DEVICE]   puts it, or all devices, back into use\n",
      RunDrain},
-    {"top", "[--count N]", "who uses the devices how much, live",
-     "  --interval SECONDS   between two tables; 1 if it is not given\n"
-     "  --count N            ends after so many tables; without it: when it is interrupted\n"
-     "SHARE is of the device's time. Callers with the role user see themselves alone.\n",
+    {"top", "[--count N]", "shows live how much each user uses the devices",
+     "  --interval SECONDS   time between two tables; default: 1\n"
+     "  --count N            stops after N tables; default: when interrupted\n"
+     "SHARE is the share of the device's time. Callers with the role user see only themselves.\n",
      RunTop},
-    {"user", "add|list|revoke|token", "who may use the daemon",
-     "  add NAME [--role ROLE]   prints the user's token, this once; ROLE: viewer (sees lists), "
-     "user\n"
-     "                           (the default) or admin\n"
-     "    --by certificate       the user is also known by a certificate with this common name\n"
-     "    --by system            the user is also this account of the daemon's machine\n"
-     "  list                     all users\n"
-     "  revoke NAME              ends the user's tokens and sessions\n"
-     "  token add NAME           prints another token of the user's; the earlier ones stay valid\n"
-     "    --expires TIME         until then: 30d, 12h, 90m\n"
-     "  token list NAME          the user's tokens\n"
-     "  token revoke ID          ends one; the user's sessions go on\n",
+    {"user", "add|list|revoke|token", "manages the users of the daemon",
+     "  add NAME [--role ROLE]   prints the user's token, only once; ROLE: viewer (sees lists),\n"
+     "                           user (default) or admin\n"
+     "    --by certificate       also accepts a certificate with this common name\n"
+     "    --by system            also accepts this system account of the daemon's machine\n"
+     "  list                     lists all users\n"
+     "  revoke NAME              revokes the user's tokens and closes the user's sessions\n"
+     "  token add NAME           prints another token of the user; the other tokens stay valid\n"
+     "    --expires TIME         lifetime of the token: 30d, 12h, 90m\n"
+     "  token list NAME          lists the user's tokens\n"
+     "  token revoke ID          revokes one token; the user's sessions continue\n",
      RunUser},
-    {"quota", "[set USER ...]", "how much users have, and may have",
-     "  set USER NAME=LIMIT...   NAME: a resource of the list; LIMIT: a number, bytes such as "
-     "4GiB, "
-     "\"none\",\n"
-     "                           or \"default\" for the daemon's. What a user has already stays "
-     "his\n",
+    {"quota", "[set USER ...]", "shows what users hold, and their limits",
+     "  set USER NAME=LIMIT...   NAME: a resource in the list; LIMIT: a number, bytes such as\n"
+     "                           4GiB, \"none\", or \"default\" for the daemon's. Users keep what\n"
+     "                           they already hold\n",
      RunQuota},
-    {"audit", "[--follow]", "who changed what for others",
-     "  --follow   goes on with what happens from now on\n"
-     "  --json     an event on each line\n",
+    {"audit", "[--follow]", "lists changes that users made for others",
+     "  --follow   continues with new events\n"
+     "  --json     prints one event on each line\n",
      RunAudit},
 };
 
@@ -87,13 +83,13 @@ void PrintUsage(std::ostream& out) {
   for (const Command& command : kCommands) {
     out << absl::StrFormat("  %-9s %-15s  %s\n", command.name, command.arguments, command.summary);
   }
-  out << "\n  --json             the daemon's answer as JSON\n"
-         "  --address ADDRESS  unix:/path or host:port; else $KILN_ADDRESS, else the local "
+  out << "\n  --json             prints the daemon's answer as JSON\n"
+         "  --address ADDRESS  unix:/path or host:port; default: $KILN_ADDRESS, then the local "
          "daemon's socket or port\n"
          "  --token TOKEN, --ca FILE, --certificate FILE, --key FILE\n"
-         "                     who calls, and TLS; else $KILN_TOKEN, $KILN_CA, ..., else\n"
+         "                     login and TLS; default: $KILN_TOKEN, $KILN_CA, ..., then\n"
          "                     ~/.config/kiln/config.toml\n"
-         "  kiln COMMAND --help says more\n";
+         "  kiln COMMAND --help shows more\n";
 }
 
 void PrintHelp(const Command& command, std::ostream& out) {
@@ -204,7 +200,7 @@ int Main(absl::Span<const std::string> arguments, std::ostream& out, std::ostrea
   }
   const Command* command = Find(options->rest[0]);
   if (command == nullptr) {
-    error << "kiln: there is no command " << Printable(options->rest[0]) << "\n\n";
+    error << "kiln: unknown command " << Printable(options->rest[0]) << "\n\n";
     PrintUsage(error);
     return 2;
   }

@@ -41,11 +41,11 @@ absl::Status Stop(Invocation& invocation, v1::AdminService::Stub& stub) {
   const absl::Time deadline = absl::Now() + kPatience;
   while (StillRuns(stub, before.started())) {
     if (absl::Now() > deadline)
-      return absl::DeadlineExceededError("the daemon still writes its sessions; see its log");
+      return absl::DeadlineExceededError("the daemon is still writing its sessions; see its log");
     absl::SleepFor(kPause);
   }
   if (invocation.json) return invocation.PrintJson(answer);
-  invocation.out << "the daemon has ended; start it again, and its sessions go on\n";
+  invocation.out << "the daemon has stopped; start it again to continue its sessions\n";
   return absl::OkStatus();
 }
 
@@ -72,7 +72,7 @@ absl::Status RunDrain(Invocation& invocation) {
   if (invocation.json) return invocation.PrintJson(answer);
   invocation.out << (request.device().empty() ? "all devices" : Printable(request.device()))
                  << (request.undo() ? " in use again\n"
-                                    : ": no new sessions and programs from here on\n");
+                                    : ": no new sessions and programs from now on\n");
   return absl::OkStatus();
 }
 

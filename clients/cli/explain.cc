@@ -31,7 +31,7 @@ absl::StatusOr<ExplainOptions> Parse(const std::vector<std::string>& arguments) 
       options.passes = true;
     } else if (arguments[i] == "--kernel") {
       if (++i == arguments.size())
-        return absl::InvalidArgumentError("--kernel needs a kernel's name, digest or number");
+        return absl::InvalidArgumentError("--kernel needs the name, digest or number of a kernel");
       options.kernel = arguments[i];
     } else if (absl::StartsWith(arguments[i], "-")) {
       return absl::InvalidArgumentError(absl::StrCat("unknown option ", arguments[i]));
@@ -39,11 +39,11 @@ absl::StatusOr<ExplainOptions> Parse(const std::vector<std::string>& arguments) 
       options.program = arguments[i];
     } else {
       return absl::InvalidArgumentError(
-          absl::StrCat("expected one program, but found also ", arguments[i]));
+          absl::StrCat("expected one program; unexpected: ", arguments[i]));
     }
   }
   if (options.passes && (options.summary || !options.kernel.empty()))
-    return absl::InvalidArgumentError("--passes goes with neither --summary nor --kernel");
+    return absl::InvalidArgumentError("--passes cannot be used with --summary or --kernel");
   if (options.program.empty())
     return absl::InvalidArgumentError("expected a program; `kiln programs` lists them");
   return options;
@@ -93,7 +93,7 @@ void PrintKernel(int number, const v1::Kernel& kernel, std::ostream& out) {
   PrintSection(title + ": schedule", kernel.schedule(), out);
   if (!kernel.refusal().empty()) {
     PrintSection(title + ": refused schedule", kernel.refused_schedule(), out);
-    out << kernel.refusal() << "; the kernel runs on the plain schedule. Please report it.\n";
+    out << kernel.refusal() << "; the kernel runs with the plain schedule. Please report this.\n";
   }
   PrintSection(title + ": source", kernel.source(), out);
   PrintSection(title + ": assembly", kernel.assembly(), out);
@@ -108,7 +108,7 @@ void PrintFirstCall(const google::protobuf::RepeatedPtrField<v1::FirstCallPart>&
     seconds += part.seconds();
     table.Add({Printable(part.name()), Duration(part.seconds()), absl::StrCat(part.page_faults())});
   }
-  out << "\n== first call: " << Duration(seconds) << " from its graph to the answer\n";
+  out << "\n== first call: " << Duration(seconds) << " from the graph to the answer\n";
   table.Print(out);
 }
 

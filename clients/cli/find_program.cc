@@ -17,7 +17,7 @@ constexpr int kShownMax = 8;
 absl::Status NoSuchProgram(const v1::ListProgramsResponse& programs, const std::string& wanted) {
   if (programs.programs().empty()) {
     return absl::NotFoundError(
-        absl::StrCat("the daemon has compiled no program, so there is no ", wanted));
+        absl::StrCat("the daemon has no compiled programs, so there is no ", wanted));
   }
   std::string known;
   for (int i = 0; i < std::min(programs.programs_size(), kShownMax); ++i) {
@@ -26,7 +26,7 @@ absl::Status NoSuchProgram(const v1::ListProgramsResponse& programs, const std::
                     ")");
   }
   const int more = programs.programs_size() - kShownMax;
-  if (more > 0) absl::StrAppend(&known, " and ", more, " more: see `kiln programs`");
+  if (more > 0) absl::StrAppend(&known, " and ", more, " more; see `kiln programs`");
   return absl::NotFoundError(
       absl::StrCat("there is no program ", wanted, "; the daemon has ", known));
 }
@@ -52,8 +52,8 @@ absl::StatusOr<std::string> FindProgram(const v1::ListProgramsResponse& programs
     if (absl::StartsWith(program.digest(), wanted)) {
       // One digest may be listed several times, once for each device.
       if (by_digest != nullptr && by_digest->digest() != program.digest()) {
-        return absl::InvalidArgumentError(
-            absl::StrCat("several programs' digests begin with ", wanted, ": write more of it"));
+        return absl::InvalidArgumentError(absl::StrCat(
+            "several programs have a digest that begins with ", wanted, "; use more digits"));
       }
       by_digest = &program;
     }

@@ -13,7 +13,7 @@ namespace kiln::cli {
 absl::Status RunKernels(Invocation& invocation) {
   v1::ListKernelsRequest request;
   if (invocation.arguments.size() > 1)
-    return absl::InvalidArgumentError("expected one program at most");
+    return absl::InvalidArgumentError("expected at most one program");
   if (!invocation.arguments.empty()) {
     absl::StatusOr<v1::ListProgramsResponse> programs = ListPrograms(invocation);
     if (!programs.ok()) return programs.status();

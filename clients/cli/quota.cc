@@ -45,7 +45,7 @@ absl::Status ListQuotas(Invocation& invocation, v1::AdminService::Stub& stub) {
   Table table = NewTable();
   for (const v1::UserQuotas& user : answer.users()) AddRows(user, &table);
   if (table.empty()) {
-    invocation.out << "nobody has come, and nothing is set\n";
+    invocation.out << "no user has connected yet, and no limits are set\n";
     return absl::OkStatus();
   }
   table.Print(invocation.out);
@@ -57,9 +57,9 @@ absl::Status AddChange(const std::string& text, v1::SetQuotaRequest* request) {
   const std::pair<std::string, std::string> change = absl::StrSplit(text, absl::MaxSplits('=', 1));
   const auto& [resource, limit] = change;
   if (resource.empty() || limit.empty()) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("`", text, "` is not like sessions=8, device_memory=4GiB, buffers=none or ",
-                     "buffers=default"));
+    return absl::InvalidArgumentError(absl::StrCat(
+        "`", text, " is not NAME=LIMIT, such as sessions=8, device_memory=4GiB, buffers=none or ",
+        "buffers=default"));
   }
   if (limit == "default") {
     request->add_defaults(resource);
@@ -69,7 +69,7 @@ absl::Status AddChange(const std::string& text, v1::SetQuotaRequest* request) {
   if (!amount.ok()) {
     return absl::InvalidArgumentError(
         absl::StrCat("`", text, "`: a limit is a number such as 200, bytes such as 4GiB, ",
-                     "\"none\" or \"default\", and never below 0"));
+                     "\"none\" or \"default\", and at least 0"));
   }
   (*request->mutable_limits())[resource] = static_cast<uint64_t>(*amount);
   return absl::OkStatus();
@@ -87,9 +87,10 @@ absl::Status WarnOfStrangers(Invocation& invocation, v1::AdminService::Stub& stu
   for (const v1::User& user : answer.users()) {
     if (user.name() == name) return absl::OkStatus();
   }
-  invocation.error << "note: no user is called " << Printable(name)
-                   << " so far. The limits hold once one is: `kiln user add` makes one, and the "
-                      "system's users and those with certificates are known once they have come\n";
+  invocation.error
+      << "note: no user is called " << Printable(name)
+      << " yet. The limits apply when there is one: `kiln user add` adds a user; system accounts "
+         "and users with certificates appear when they first connect\n";
   return absl::OkStatus();
 }
 

@@ -75,7 +75,7 @@ void PrintUsage(const UsageSample& before, const UsageSample& now, std::ostream&
   }
   out << '\n';
   if (table.empty()) {
-    out << "nobody has used a device yet\n";
+    out << "no user has used a device yet\n";
     return;
   }
   table.Print(out);

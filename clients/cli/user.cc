@@ -26,7 +26,7 @@ void PrintToken(Invocation& invocation, const v1::User& user, const std::string&
   invocation.out << token << '\n';
   // On another stream, so that $(kiln user add ann) is the token.
   invocation.error << "This is " << Printable(user.name())
-                   << "'s token, shown this once: KILN_TOKEN, or `token` in "
+                   << "'s token, shown only once; set it as KILN_TOKEN, or as `token` in "
                       "~/.config/kiln/config.toml\n";
 }
 
@@ -177,9 +177,9 @@ absl::Status RevokeToken(Invocation& invocation, v1::AdminService::Stub& stub) {
   if (invocation.json) return invocation.PrintJson(answer);
   const std::string name = Printable(answer.user().name());
   invocation.out << "revoked " << Printable(request.token_id()) << "; " << name
-                 << "'s sessions go on\n";
+                 << "'s sessions continue\n";
   if (answer.user().tokens().empty())
-    invocation.error << name << " has no token any more; `kiln user token add " << name
+    invocation.error << name << " has no tokens left; `kiln user token add " << name
                      << "` makes one\n";
   return absl::OkStatus();
 }

@@ -70,7 +70,7 @@ absl::StatusOr<std::string> ReadFile(const std::string& path, size_t bytes_max) 
     text.append(part, static_cast<size_t>(count));
     if (text.size() > bytes_max) {
       return absl::InvalidArgumentError(
-          absl::StrCat("cannot read ", path, ": It has more than ", bytes_max >> 10, " KiB"));
+          absl::StrCat("cannot read ", path, ": It is larger than ", bytes_max >> 10, " KiB"));
     }
   }
 }
@@ -106,9 +106,9 @@ absl::Status CheckAddress(const std::string& address) {
   const size_t scheme = address.find("://");
   if (scheme != std::string::npos && address.find('/') > scheme &&
       target == absl::StrCat("unix:", address)) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("the address ", address, " is a URL: an address is host:port or unix:/path, ",
-                     "without ", address.substr(0, scheme + 3)));
+    return absl::InvalidArgumentError(absl::StrCat("the address ", address,
+                                                   " is a URL; use host:port or unix:/path, ",
+                                                   "without ", address.substr(0, scheme + 3)));
   }
   if (absl::StartsWith(target, "unix:")) return absl::OkStatus();
   const std::string port = target.substr(target.rfind(':') + 1);
@@ -118,7 +118,7 @@ absl::Status CheckAddress(const std::string& address) {
                          absl::SimpleAtoi(port, &number);
   if (is_number && number >= 1 && number <= 65535) return absl::OkStatus();
   return absl::InvalidArgumentError(
-      absl::StrCat("the port of the address ", address, " is no number from 1 to 65535"));
+      absl::StrCat("the port of the address ", address, " is not a number from 1 to 65535"));
 }
 
 bool IsSameAddress(const std::string& one, const std::string& other) {

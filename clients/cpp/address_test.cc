@@ -59,12 +59,11 @@ TEST(Address, MistakesAreNamed) {
                           "box:+1", "[::1]:70000", "dns:box:99999", "dns:///box:0"}) {
     EXPECT_EQ(CheckAddress(bad),
               absl::InvalidArgumentError(std::string("the port of the address ") + bad +
-                                         " is no number from 1 to 65535"));
+                                         " is not a number from 1 to 65535"));
   }
   EXPECT_EQ(CheckAddress("http://localhost:17433"),
-            absl::InvalidArgumentError(
-                "the address http://localhost:17433 is a URL: an address is host:port or "
-                "unix:/path, without http://"));
+            absl::InvalidArgumentError("the address http://localhost:17433 is a URL; use host:port "
+                                       "or unix:/path, without http://"));
 }
 
 TEST(Address, HasSeveralSpellings) {
@@ -103,7 +102,7 @@ TEST(ProcessSurroundings, WhatHasNoEndOrTooMuchIsRefused) {
   const std::string path = testing::TempDir() + "/large", text(2049, 'x');
   std::ofstream(path) << text;
   EXPECT_EQ(ProcessSurroundings().read(path, 2048).status(),
-            absl::InvalidArgumentError("cannot read " + path + ": It has more than 2 KiB"));
+            absl::InvalidArgumentError("cannot read " + path + ": It is larger than 2 KiB"));
   EXPECT_EQ(ProcessSurroundings().read("/dev/null", 100).status(),
             absl::InvalidArgumentError("cannot read /dev/null: Not a regular file"));
 }

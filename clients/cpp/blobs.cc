@@ -72,7 +72,7 @@ absl::StatusOr<std::string> Blobs::Download(uint64_t handle, uint64_t after_sequ
   // Otherwise a stream that ends early without an error would be taken for a smaller tensor.
   if (bytes.size() != size) {
     return absl::DataLossError(
-        absl::StrCat("the daemon announced ", size, " bytes and sent ", bytes.size()));
+        absl::StrCat("the daemon announced ", size, " bytes, but sent ", bytes.size()));
   }
   return bytes;
 }

@@ -92,7 +92,7 @@ Value Call(std::string_view op, Operands operands, const Attributes& attributes,
     if (!operand.has_value()) {
       return builder->Fail(absl::InvalidArgumentError(absl::StrCat(
           "\"", std::string(op), "\" (", SourceOf(location), ") of ", std::string(row.operands),
-          ": operand ", values.size(), " is left out, and one after it is given")));
+          ": operand ", values.size(), " is missing, but an operand after it is given")));
     }
     values.push_back(operand->value() != nullptr
                          ? *operand->value()

@@ -374,7 +374,7 @@ absl::StatusOr<RunResult> Client::Run(const Program& program, absl::Span<const T
   const Program::Handle& handle = *program.handle_;
   if (static_cast<int>(inputs.size()) != handle.inputs) {
     return absl::InvalidArgumentError(absl::StrCat("program ", handle.name, " has ", handle.inputs,
-                                                   " inputs, but was given ", inputs.size()));
+                                                   " inputs, but the call gives ", inputs.size()));
   }
   ClientCore& core = *impl_->core;
   v1::ConnectRequest request;

@@ -157,7 +157,7 @@ TEST_F(ClientTest, RunChecksTheNumberOfInputs) {
   auto program = client->Define(TwoInputs(), "pair");
   auto run = client->Run(*program, {*client->Upload<float>({2}, {1, 2})});
   EXPECT_EQ(run.status().code(), absl::StatusCode::kInvalidArgument);
-  EXPECT_THAT(run.status().message(), HasSubstr("program pair has 2 inputs, but was given 1"));
+  EXPECT_THAT(run.status().message(), HasSubstr("program pair has 2 inputs, but the call gives 1"));
 }
 
 TEST_F(ClientTest, TheDaemonsErrorComesWithItsReason) {

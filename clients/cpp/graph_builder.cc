@@ -75,11 +75,12 @@ Value GraphBuilder::Fail(const absl::Status& mistake) {
 bool GraphBuilder::Check(const Value& value, std::string_view where, std::string_view what) {
   if (value.builder_ == this && value.node_ >= 0) return true;
   if (value.builder_ == this) return false;  // an invalid value, whose error has been kept
-  Fail(absl::InvalidArgumentError(absl::StrCat(
-      std::string(where), ": ", std::string(what),
-      value.builder_ == nullptr
-          ? " is no value: it was never assigned, or computed from such a one or numbers alone"
-          : " is of another GraphBuilder; values live in one graph, tensors in all of them")));
+  Fail(absl::InvalidArgumentError(
+      absl::StrCat(std::string(where), ": ", std::string(what),
+                   value.builder_ == nullptr ? " is not a value: it was never assigned, or "
+                                               "computed only from numbers or unassigned values"
+                                             : " belongs to another GraphBuilder; a value belongs "
+                                               "to one graph, but a tensor can be used in all")));
   return false;
 }
 
@@ -138,7 +139,7 @@ void GraphBuilder::Lay(Value input, const Spec& spec) {
   if (!Check(input, "Lay", "the input")) return;
   const v1::Node& node = proto_->nodes(input.node_);
   if (node.op() != "input") {
-    Fail(absl::InvalidArgumentError(absl::StrCat("Lay: node ", input.node_, " is no input")));
+    Fail(absl::InvalidArgumentError(absl::StrCat("Lay: node ", input.node_, " is not an input")));
     return;
   }
   v1::Sharding* sharding = proto_->mutable_sharding();
@@ -166,8 +167,8 @@ int GraphBuilder::FindDevice(std::string_view device, std::string_view where) {
   if (in_stages_ && found != mesh_.devices.end())
     return static_cast<int>(found - mesh_.devices.begin());
   Fail(absl::InvalidArgumentError(absl::StrCat(
-      std::string(where), ": \"", std::string(device), "\" is none of the stages' devices",
-      in_stages_ ? "" : ", of which there are none; call SetStages first")));
+      std::string(where), ": \"", std::string(device), "\" is not a device of the stages",
+      in_stages_ ? "" : ", because there are no stages; call SetStages first")));
   return -1;
 }
 
@@ -191,15 +192,15 @@ int GraphBuilder::DeviceOf(std::string_view op, absl::Span<const Value> operands
 void GraphBuilder::PutOn(Value input, std::string_view device) {
   if (!Check(input, "PutOn", "the input")) return;
   if (proto_->nodes(input.node_).op() != "input") {
-    Fail(absl::InvalidArgumentError(absl::StrCat("PutOn: node ", input.node_, " is no input")));
+    Fail(absl::InvalidArgumentError(absl::StrCat("PutOn: node ", input.node_, " is not an input")));
     return;
   }
   for (const v1::Node& node : proto_->nodes()) {
     if (std::find(node.operands().begin(), node.operands().end(), input.node_) ==
         node.operands().end())
       continue;
-    Fail(absl::InvalidArgumentError(absl::StrCat("PutOn: something is made of node ", input.node_,
-                                                 " already; say first where it lies")));
+    Fail(absl::InvalidArgumentError(absl::StrCat("PutOn: the graph already uses node ", input.node_,
+                                                 "; call PutOn before you use it")));
     return;
   }
   if (const int number = FindDevice(device, "PutOn"); number >= 0) devices_[input.node_] = number;
@@ -228,7 +229,8 @@ void GraphBuilder::Update(Value input, Value value) {
   const std::string where = absl::StrCat("update ", proto_->updates_size());
   if (!Check(input, where, "the input") || !Check(value, where, "the value")) return;
   if (proto_->nodes(input.node_).op() != "input") {
-    Fail(absl::InvalidArgumentError(absl::StrCat(where, ": node ", input.node_, " is no input")));
+    Fail(absl::InvalidArgumentError(
+        absl::StrCat(where, ": node ", input.node_, " is not an input")));
     return;
   }
   v1::Update* update = proto_->add_updates();

@@ -109,19 +109,19 @@ TEST(GraphBuilder, StagesSayWhereInputsAndOutputsLie) {
                 b.SetStages({"cpu:0"});
                 b.PutOn(b.Input(DType::kFloat32, {4}), "cpu:1");
               }),
-              HasSubstr("\"cpu:1\" is none of the stages' devices"));
+              HasSubstr("\"cpu:1\" is not a device of the stages"));
   EXPECT_THAT(mistake([](GraphBuilder& b) {
                 b.SetStages({"cpu:0"});
                 b.PutOn(-b.Input(DType::kFloat32, {4}), "cpu:0");
               }),
-              HasSubstr("PutOn: node 1 is no input"));
+              HasSubstr("PutOn: node 1 is not an input"));
   EXPECT_THAT(mistake([](GraphBuilder& b) {
                 b.SetStages({"cpu:0"});
                 const Value x = b.Input(DType::kFloat32, {4});
                 b.Output(-x);
                 b.PutOn(x, "cpu:0");
               }),
-              HasSubstr("something is made of node 0 already"));
+              HasSubstr("the graph already uses node 0"));
 }
 
 TEST(GraphBuilder, MistakesOfMeshesAreTold) {
@@ -134,15 +134,16 @@ TEST(GraphBuilder, MistakesOfMeshesAreTold) {
   EXPECT_THAT(mistake([](GraphBuilder& b, Value) {
                 b.SetMesh({.axes = {{"data", 3}}, .devices = {"cpu:0", "cpu:1"}});
               }),
-              HasSubstr("3 places for its 2 devices"));
+              HasSubstr("3 places, but it has 2 devices"));
   EXPECT_THAT(mistake([](GraphBuilder& b, Value x) {
                 b.SetMesh({.axes = {{"data", 1}}, .devices = {"cpu:0"}});
                 b.Lay(x, {{"model"}});
               }),
-              HasSubstr("no axis \"model\"; the mesh has \"data\""));
+              HasSubstr("no axis \"model\"; its axes: \"data\""));
   EXPECT_THAT(mistake([](GraphBuilder& b, Value x) { b.Shard(x, {{"data"}}); }),
-              HasSubstr("the mesh has none"));
-  EXPECT_THAT(mistake([](GraphBuilder& b, Value x) { b.Lay(x + 1, {}); }), HasSubstr("no input"));
+              HasSubstr("its axes: none"));
+  EXPECT_THAT(mistake([](GraphBuilder& b, Value x) { b.Lay(x + 1, {}); }),
+              HasSubstr("not an input"));
 }
 
 TEST(GraphBuilder, DimensionsMayBeVariables) {
@@ -181,7 +182,7 @@ TEST(GraphBuilder, AForeignValueComesOutOfBuild) {
   EXPECT_EQ(graph.status().code(), absl::StatusCode::kInvalidArgument);
   EXPECT_THAT(graph.status().message(),
               HasSubstr(absl::StrCat("node 1 \"add\" (graph_builder_test.cc:", line,
-                                     "): operand 1 is of another GraphBuilder")));
+                                     "): operand 1 belongs to another GraphBuilder")));
   EXPECT_TRUE(other.Build().ok());
 }
 
@@ -192,13 +193,13 @@ TEST(GraphBuilder, TheFirstMistakeIsKept) {
   builder.Output(ops::Exp(mistake) + 1);
   builder.Update(x, Value());
   EXPECT_THAT(builder.Build().status().message(),
-              AllOf(HasSubstr("\"concat\""), HasSubstr("operand 1 is no value")));
+              AllOf(HasSubstr("\"concat\""), HasSubstr("operand 1 is not a value")));
 }
 
 TEST(GraphBuilder, WhatIsComputedOfNumbersAloneIsNoValue) {
   GraphBuilder builder;
   builder.Output(ops::Add(1, 2));
-  EXPECT_THAT(builder.Build().status().message(), HasSubstr("output 0: it is no value"));
+  EXPECT_THAT(builder.Build().status().message(), HasSubstr("output 0: it is not a value"));
 }
 
 TEST(GraphBuilder, OptionalOperandsAreGivenInOrder) {
@@ -207,7 +208,7 @@ TEST(GraphBuilder, OptionalOperandsAreGivenInOrder) {
   builder.Output(ops::LayerNorm(x, {.bias = x}));
   EXPECT_THAT(builder.Build().status().message(),
               AllOf(HasSubstr("\"layer_norm\" (graph_builder_test.cc:"),
-                    HasSubstr(") of x, weight?, bias?: operand 1 is left out")));
+                    HasSubstr(") of x, weight?, bias?: operand 1 is missing")));
 }
 
 TEST(GraphBuilder, NodesHaveTheLineOfTheirCall) {
@@ -244,7 +245,7 @@ TEST(GraphBuilder, OnlyInputsAreUpdated) {
   GraphBuilder builder;
   Value x = builder.Input(DType::kFloat32, {2});
   builder.Update(x + x, x);
-  EXPECT_THAT(builder.Build().status().message(), HasSubstr("node 1 is no input"));
+  EXPECT_THAT(builder.Build().status().message(), HasSubstr("node 1 is not an input"));
 }
 
 TEST(DTypes, HaveTheSizesOfTheWire) {

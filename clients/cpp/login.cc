@@ -33,8 +33,7 @@ constexpr size_t kFileBytesMax = 64 << 10;
 constexpr size_t kPemBytesMax = 4 << 20;  // a machine's bundle of authorities has about 200 KiB
 
 // Follows the reason why the file cannot be read.
-constexpr char kRemedy[] =
-    ". Make it a file that you can read, or name another folder in $XDG_CONFIG_HOME";
+constexpr char kRemedy[] = ". Make it readable, or name another folder in $XDG_CONFIG_HOME";
 
 std::string FilePath(const Surroundings& surroundings) {
   if (auto folder = surroundings.environment("XDG_CONFIG_HOME"))
@@ -57,14 +56,13 @@ absl::Status TakeLine(absl::string_view line, Login* login) {
     return absl::InvalidArgumentError("expected a value in quotation marks");
   const absl::string_view after = absl::StripLeadingAsciiWhitespace(rest.substr(end + 1));
   if (!after.empty() && after[0] != '#')
-    return absl::InvalidArgumentError("there is something behind the value");
+    return absl::InvalidArgumentError("unexpected text after the value");
   for (const Key& key : kKeys) {
     if (name != key.name) continue;
     login->*key.value = std::string(rest.substr(1, end - 1));
     return absl::OkStatus();
   }
-  return absl::InvalidArgumentError(
-      "unknown key; there are address, token, ca, certificate and key");
+  return absl::InvalidArgumentError("unknown key; use address, token, ca, certificate or key");
 }
 
 // As a shell does, replaces a leading "~/" by the home folder.
@@ -155,24 +153,26 @@ absl::StatusOr<Login> FindLogin(const Login& given, const Surroundings& surround
   login.is_found = login.address.empty();
   login.address = FindAddress(login.address, surroundings);
   if (login.certificate.empty() != login.key.empty())
-    return absl::InvalidArgumentError("a certificate and its key go together");
+    return absl::InvalidArgumentError("set a certificate together with its key");
   for (const char c : login.token) {
     if (!absl::ascii_isgraph(static_cast<unsigned char>(c)))
-      return absl::InvalidArgumentError("the token has characters that no token has");
+      return absl::InvalidArgumentError(
+          "the token contains invalid characters; copy it again from `kiln user add`");
   }
   if (!login.token.empty() && login.ca.empty() && !IsLocal(login.address)) {
     return absl::InvalidArgumentError(absl::StrCat(
-        "a token goes to another machine over TLS alone: give the authority of the certificate of ",
+        "a token is sent to another machine only over TLS: name the authority of the certificate "
+        "of ",
         login.address, " in $KILN_CA or the key \"ca\" of ~/.config/kiln/config.toml (\"system\" ",
-        "for those that this machine knows)", login.elsewhere.empty() ? "" : ". ",
+        "for the authorities that this machine trusts)", login.elsewhere.empty() ? "" : ". ",
         login.elsewhere));
   }
   // Any account can listen on that port.
   if (!login.token.empty() && login.ca.empty() && login.is_found &&
       !absl::StartsWith(login.address, "unix:")) {
     return absl::InvalidArgumentError(
-        absl::StrCat("no socket of a kilnd was found, and a token does not go to ", login.address,
-                     " without being told to: set KILN_ADDRESS=", login.address,
+        absl::StrCat("no socket of a kilnd was found, and a token is not sent to ", login.address,
+                     " unless you name it: set KILN_ADDRESS=", login.address,
                      " if that is your daemon, or name another address"));
   }
   return login;

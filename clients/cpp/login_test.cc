@@ -110,18 +110,19 @@ TEST(FindLogin, AFileThatCannotBeReadIsAnError) {
   };
   const auto login = FindLogin({}, surroundings);
   EXPECT_EQ(login.status().code(), absl::StatusCode::kInvalidArgument);
-  EXPECT_EQ(login.status().message(),
-            absl::StrCat("cannot read ", kFile,
-                         ": Permission denied. Make it a file that you can read, or name another "
-                         "folder in $XDG_CONFIG_HOME"));
+  EXPECT_EQ(
+      login.status().message(),
+      absl::StrCat(
+          "cannot read ", kFile,
+          ": Permission denied. Make it readable, or name another folder in $XDG_CONFIG_HOME"));
 }
 
 TEST(FindLogin, MistakesAreNamed) {
   const std::pair<const char*, const char*> cases[] = {
-      {"token", "config.toml:1: expected key"}, {"\ntoken = x", "config.toml:2"},
-      {"token = \"x", "quotation marks"},       {"token = \"x\" y", "behind"},
-      {"tokken = \"x\"", "unknown key"},        {"token = \"a b\"", "no token has"},
-      {"key = \"/k\"", "go together"},          {"address = \"box:0\"", "box:0"}};
+      {"token", "config.toml:1: expected key"},  {"\ntoken = x", "config.toml:2"},
+      {"token = \"x", "quotation marks"},        {"token = \"x\" y", "unexpected text"},
+      {"tokken = \"x\"", "unknown key"},         {"token = \"a b\"", "invalid characters"},
+      {"key = \"/k\"", "together with its key"}, {"address = \"box:0\"", "box:0"}};
   for (const auto& [file, message] : cases) {
     const auto login = FindLogin({}, Around({}, file));
     EXPECT_THAT(std::string(login.status().message()), HasSubstr(message)) << file;

@@ -1,4 +1,4 @@
-// What the functions of kiln/ops.h send, and the table's rules of dtypes.
+// The nodes that the functions of kiln/ops.h send, and the table's rules of dtypes.
 // Generated from compiler/ops by `opgen cpp_source`; do not edit.
 // clang-format off
 #include "kiln/ops.h"

@@ -12,7 +12,7 @@ absl::StatusOr<uint32_t> AxisNumber(const std::string& name, const Mesh& mesh) {
   for (size_t i = 0; i < mesh.axes.size(); ++i)
     if (mesh.axes[i].name == name) return static_cast<uint32_t>(i);
   return absl::InvalidArgumentError(absl::StrCat(
-      "no axis \"", name, "\"; the mesh has ",
+      "the mesh has no axis \"", name, "\"; its axes: ",
       mesh.axes.empty() ? "none"
                         : absl::StrJoin(mesh.axes, ", ", [](std::string* out, const Mesh::Axis& a) {
                             absl::StrAppend(out, "\"", a.name, "\"");
@@ -30,9 +30,9 @@ absl::Status SetMesh(const Mesh& mesh, v1::Mesh* wire) {
     places *= axis.size;
   }
   if (mesh.axes.empty() || places != mesh.devices.size()) {
-    return absl::InvalidArgumentError(absl::StrCat("the mesh's axes make ", places,
-                                                   " places for its ", mesh.devices.size(),
-                                                   " devices; there is one for each"));
+    return absl::InvalidArgumentError(absl::StrCat("the axes of the mesh have ", places,
+                                                   " places, but it has ", mesh.devices.size(),
+                                                   " devices; name one device for each place"));
   }
   return absl::OkStatus();
 }
@@ -60,7 +60,7 @@ absl::Status SetPlacement(const Placement& placement, v1::Placement* wire) {
     return placement.mesh == Mesh{} && placement.spec.empty()
                ? absl::OkStatus()
                : absl::InvalidArgumentError(absl::StrCat("a placement on ", placement.device,
-                                                         " and on a mesh; it names one of them"));
+                                                         " and on a mesh; name only one of them"));
   }
   for (const std::string& device : placement.mesh.devices) wire->add_devices(device);
   absl::Status status = SetMesh(placement.mesh, wire->mutable_mesh());

@@ -38,17 +38,18 @@ std::string WhyDistrusted(const std::string& path, unsigned user_id) {
     names.pop_front();
     struct stat above = {}, here = {};
     if (stat(folder.c_str(), &above) != 0)
-      return absl::StrCat(folder, " cannot be looked at: ", strerror(errno));
+      return absl::StrCat(folder, " cannot be examined: ", strerror(errno));
     const bool is_open = (above.st_mode & (S_IWGRP | S_IWOTH)) != 0;
     if (lstat(place.c_str(), &here) != 0) {
-      if (errno != ENOENT) return absl::StrCat(place, " cannot be looked at: ", strerror(errno));
+      if (errno != ENOENT) return absl::StrCat(place, " cannot be examined: ", strerror(errno));
       // Connecting fails until the socket is created; a client keeps retrying.
-      return is_open ? absl::StrCat("others can make ", place, ", which is not there") : "";
+      return is_open ? absl::StrCat("other accounts can create ", place, ", which does not exist")
+                     : "";
     }
     if (is_open) {
       const bool is_socket = names.empty() && !S_ISLNK(here.st_mode);
       if ((above.st_mode & S_ISVTX) == 0 || is_socket) {
-        return absl::StrCat("others can replace what is in ", folder, " (mode ",
+        return absl::StrCat("other accounts can replace files in ", folder, " (mode ",
                             absl::StrFormat("%o", above.st_mode & 07777), ")");
       }
       if (!trusted.contains(here.st_uid))
@@ -77,10 +78,10 @@ absl::Status RequireTrusted(const std::string& address, unsigned user_id) {
   const std::string absolute = std::filesystem::absolute(std::string(path), error).string();
   const std::string why = WhyDistrusted(absolute, user_id);
   if (why.empty()) return absl::OkStatus();
-  return absl::PermissionDeniedError(absl::StrCat(
-      absolute, " may be another account's socket: ", why,
-      ". Have kilnd listen in a folder that only its own account or root can write to, such as "
-      "$XDG_RUNTIME_DIR/kiln or /run/kiln, and name it in KILN_ADDRESS"));
+  return absl::PermissionDeniedError(
+      absl::StrCat(absolute, " may be another account's socket: ", why,
+                   ". Let kilnd listen in a folder that only its account or root can write to, "
+                   "such as $XDG_RUNTIME_DIR/kiln or /run/kiln, and name it in KILN_ADDRESS"));
 }
 
 }  // namespace kiln::client

@@ -72,7 +72,7 @@ TEST_F(SocketTrustTest, FoldersOfEverybody) {
   EXPECT_THAT(Why("tmp/hers/s"), HasSubstr("tmp/hers belongs to the account with the number 4003"));
   MakeFolder("open", kMe, 0770);
   MakeFile("open/s", kMe);
-  EXPECT_THAT(Why("open/s"), HasSubstr("others can replace what is in"));
+  EXPECT_THAT(Why("open/s"), HasSubstr("other accounts can replace files in"));
 }
 
 TEST_F(SocketTrustTest, LinksAreLookedAtThemselves) {

@@ -23,30 +23,28 @@ struct Cause {
   const char* text;  // follows the address
 };
 constexpr char kHangsUp[] =
-    " hangs up at once. If its kilnd speaks TLS, name the file with the authority of its "
-    "certificate in $KILN_CA or as \"ca\" in ~/.config/kiln/config.toml. If you have a certificate "
-    "of "
-    "your own, perhaps kilnd takes none by its authority (--tls_client_ca)";
+    " closed the connection at once. If its kilnd uses TLS, name the file with the authority of "
+    "its certificate in $KILN_CA or as \"ca\" in ~/.config/kiln/config.toml. If you use a client "
+    "certificate, check that kilnd accepts its authority (--tls_client_ca)";
 
 constexpr Cause kCauses[] = {
     {"certificate has expired",
-     " has a certificate that has expired. Whoever runs its kilnd makes a new one and starts kilnd "
-     "with it (--tls_certificate)"},
+     " has an expired certificate. Ask the operator of its kilnd to start kilnd with a new one "
+     "(--tls_certificate)"},
     {"certificate verify failed",
-     " has a certificate that is not by the authority in $KILN_CA (or \"ca\" in "
-     "~/.config/kiln/config.toml), or that is out of date. So this may be another daemon than the "
-     "one you want. Name the file with its authority; of a certificate that was made as in Kiln's "
-     "README that is the certificate itself, box.pem"},
+     " has a certificate that was not signed by the authority in $KILN_CA (or \"ca\" in "
+     "~/.config/kiln/config.toml), or that is out of date. So this may not be the daemon that you "
+     "want. Name the file with its authority; for a certificate made as in Kiln's README that is "
+     "the certificate itself, box.pem"},
     {"is not in peer certificate",
-     " has a certificate for other names. Connect by a name that it has (subjectAltName), or have "
-     "one made for this name as well"},
+     " has a certificate for other names. Connect with a name in the certificate (subjectAltName), "
+     "or ask for a certificate that includes this name"},
     {"hostname verification check failed",
-     " has a certificate for other names. Connect by a name that it has (subjectAltName), or have "
-     "one made for this name as well"},
+     " has a certificate for other names. Connect with a name in the certificate (subjectAltName), "
+     "or ask for a certificate that includes this name"},
     {"wrong version number",
-     " speaks no TLS. Say no $KILN_CA for it (nor \"ca\" in ~/.config/kiln/config.toml), or name "
-     "the "
-     "port at which kilnd speaks TLS"},
+     " does not use TLS. Unset $KILN_CA (and \"ca\" in ~/.config/kiln/config.toml) for it, or name "
+     "the port where kilnd uses TLS"},
     {"socket closed", kHangsUp},
     {"connection reset by peer", kHangsUp},
     // A TLS alert, which gRPC cannot parse.
@@ -64,8 +62,9 @@ std::string NobodyAnswers(const std::string& address, const std::string& message
     if (is_new && absl::StrContains(said, cause.sign))
       return absl::StrCat(address, cause.text, " (", message, ")");
   }
-  return absl::StrCat("no kilnd answers at ", address, " (", message,
-                      "). Start one with `kilnd`, or name another's address in $KILN_ADDRESS");
+  return absl::StrCat(
+      "no kilnd answers at ", address, " (", message,
+      "). Start one with `kilnd`, or set $KILN_ADDRESS to the address of another one");
 }
 
 }  // namespace

@@ -28,17 +28,19 @@ TEST(FromGrpc, TellsMistakesWithTlsApart) {
   const std::pair<const char*, const char*> cases[] = {
       {"Ssl handshake failed: SSL_ERROR_SSL: error:0A000086:SSL routines::certificate verify "
        "failed",
-       "not by the authority in $KILN_CA"},
+       "not signed by the authority in $KILN_CA"},
       {"Tls handshake failed: OPENSSL_internal:CERTIFICATE_VERIFY_FAILED: self signed certificate",
-       "not by the authority in $KILN_CA"},
-      {"OPENSSL_internal:CERTIFICATE_VERIFY_FAILED: certificate has expired", "that has expired"},
+       "not signed by the authority in $KILN_CA"},
+      {"OPENSSL_internal:CERTIFICATE_VERIFY_FAILED: certificate has expired",
+       "has an expired certificate"},
       {"Peer name box is not in peer certificate", "for other names"},
       {"UNAUTHENTICATED: Hostname Verification Check failed.", "for other names"},
       {"SSL_ERROR_SSL: error:0A00010B:SSL routines::wrong version number",
-       "box:7433 speaks no TLS"},
-      {"Socket closed", "hangs up at once. If its kilnd speaks TLS"},
-      {"recvmsg:Connection reset by peer (104)", "hangs up at once. If its kilnd speaks TLS"},
-      {"Unwrap failed (TSI_DATA_CORRUPTED)", "perhaps kilnd takes none by its authority"}};
+       "box:7433 does not use TLS"},
+      {"Socket closed", "closed the connection at once. If its kilnd uses TLS"},
+      {"recvmsg:Connection reset by peer (104)",
+       "closed the connection at once. If its kilnd uses TLS"},
+      {"Unwrap failed (TSI_DATA_CORRUPTED)", "check that kilnd accepts its authority"}};
   for (const auto& [said, wanted] : cases) {
     EXPECT_THAT(Told(absl::StrCat(kFailed, said)),
                 AllOf(HasSubstr(wanted), HasSubstr("box:7433"), Not(HasSubstr("Start one"))));

@@ -237,7 +237,7 @@ absl::Status OperationStream::ReadAnswers() {
         +[](bool* writing) { return !*writing; }, &writing_));
   }
   absl::Status status = FromGrpc(stream_->Finish(), address_);
-  return status.ok() ? absl::UnavailableError("the daemon ended the stream") : status;
+  return status.ok() ? absl::UnavailableError("the daemon closed the stream") : status;
 }
 
 void OperationStream::Deliver(v1::Result result) {

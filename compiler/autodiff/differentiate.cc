@@ -91,7 +91,7 @@ class Differentiator {
     if (upstream != nullptr && TypeOf(upstream) != TypeOf(y)) {
       return Error(request, "SHAPE_MISMATCH",
                    StrCat("an upstream of ", TypeOf(upstream), " for a gradient of ", TypeOf(y),
-                          "; both must agree"));
+                          "; both must have one type"));
     }
     return absl::OkStatus();
   }
@@ -114,8 +114,8 @@ class Differentiator {
     // The nodes are interned: nodes that several walks share count once.
     if (builder_.context().size() > kNodesMax + graph_size_) {
       return Error(first, "TOO_LARGE",
-                   StrCat("up to here the gradients take more than ", kNodesMax,
-                          " nodes, the limit; nest fewer gradients of gradients"));
+                   StrCat("the gradients up to this node need more than ", kNodesMax,
+                          " nodes, which is the limit; nest fewer gradients of gradients"));
     }
     for (const Node* request : requests_[target]) {
       const Node* x = request->operand(1);

@@ -39,8 +39,9 @@ void InitializeAmdgcnBackend() {
 
 absl::Status CheckProcessor(const llvm::MCSubtargetInfo& subtarget, const drivers::Target& target) {
   if (!subtarget.isCPUStringValid(target.processor)) {
-    return absl::InvalidArgumentError(absl::StrCat("no code objects for the processor \"",
-                                                   target.processor, "\"; one is \"gfx90a\""));
+    return absl::InvalidArgumentError(absl::StrCat("unknown processor for code objects \"",
+                                                   target.processor,
+                                                   "\"; use one such as \"gfx90a\""));
   }
   const int wave = target.limits.threads_per_subgroup;
   // Processors before gfx10 have only subgroups of 64.

@@ -82,7 +82,7 @@ absl::StatusOr<std::string> DisassembleCodeObject(std::string_view object,
       llvm::MemoryBufferRef(llvm::StringRef(object.data(), object.size()), "code object"));
   if (!parsed) {
     return absl::InvalidArgumentError(
-        absl::StrCat("no code object: ", llvm::toString(parsed.takeError())));
+        absl::StrCat("not a code object: ", llvm::toString(parsed.takeError())));
   }
   for (const llvm::object::SectionRef& section : (*parsed)->sections()) {
     auto code = section.isText() ? section.getContents() : llvm::StringRef();

@@ -134,7 +134,7 @@ absl::StatusOr<Code> AssembleAmdgcn(const kernel::Kernel& kernel,
                                     const drivers::Target& target) {
   if (program.scratch_bytes > kAmdgcnScratchBytesMax) {
     return absl::UnimplementedError(StrCat("the schedule keeps ", program.scratch_bytes,
-                                           " bytes for each task; a thread gets at most ",
+                                           " bytes for each task; a thread can have at most ",
                                            kAmdgcnScratchBytesMax));
   }
   Code code;

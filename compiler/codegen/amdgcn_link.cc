@@ -60,7 +60,8 @@ class LinkFolder {
 absl::StatusOr<std::string> LinkCodeObject(std::string_view object) {
   const LinkFolder folder;
   if (!folder.ok())
-    return absl::InternalError(absl::StrCat("no folder to link in: ", std::strerror(errno)));
+    return absl::InternalError(
+        absl::StrCat("cannot create a folder to link in: ", std::strerror(errno)));
   const std::string from = folder.File("kernel.o");
   const std::string to = folder.File("kernel.so");
   std::ofstream input(from, std::ios::binary);
@@ -78,7 +79,7 @@ absl::StatusOr<std::string> LinkCodeObject(std::string_view object) {
         lld::lldMain(arguments, problems, problems, {{lld::Gnu, &lld::elf::link}});
     linker_works = result.canRunAgain;
     if (result.retCode != 0)
-      return absl::InternalError(absl::StrCat("a code object does not link: ", problem));
+      return absl::InternalError(absl::StrCat("cannot link a code object: ", problem));
   }
   std::ifstream output(to, std::ios::binary);
   std::string linked((std::istreambuf_iterator<char>(output)), std::istreambuf_iterator<char>());

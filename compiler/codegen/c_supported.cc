@@ -71,7 +71,7 @@ absl::Status CheckOpenClSupported(const schedule::LoopProgram& program) {
   const int64_t bytes = OpenClPrivateBytes(program);
   if (bytes <= kOpenClPrivateBytesMax) return absl::OkStatus();
   return absl::UnimplementedError(StrCat("the schedule keeps ", bytes,
-                                         " bytes for each task; OpenCL C gets at most ",
+                                         " bytes for each task; OpenCL C can have at most ",
                                          kOpenClPrivateBytesMax));
 }
 

@@ -119,7 +119,7 @@ absl::StatusOr<std::string> InChildProcess(const std::function<std::string()>& w
   const pid_t child = result.ends[0] < 0 || said.ends[0] < 0 ? -1 : fork();
   if (child < 0) {
     return absl::ResourceExhaustedError(
-        absl::StrCat("no process could be made for the code generator: ", std::strerror(errno)));
+        absl::StrCat("cannot start a process for the code generator: ", std::strerror(errno)));
   }
   if (child == 0) Work(work, result, said, parent);
   result.CloseEnd(1);
@@ -133,7 +133,7 @@ absl::StatusOr<std::string> InChildProcess(const std::function<std::string()>& w
   // Messages of LLVM and of the standard library.
   if (absl::StrContains(text, "out of memory") || absl::StrContains(text, "bad_alloc")) {
     return absl::ResourceExhaustedError(
-        "the code generator ran out of memory: split what the kernel computes");
+        "the code generator ran out of memory; split the computation of this kernel");
   }
   return absl::InternalError(
       absl::StrCat("the process of the code generator ", EndingOf(status, std::move(text))));

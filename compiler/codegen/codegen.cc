@@ -25,8 +25,9 @@ absl::Status CheckNodes(const MachineCode& machine, const ir::Node* root,
           StrCat(target.Summary(), " has no float64, which ", ir::Name(node->op()), " needs"));
     }
     if (!machine.supports(node, target)) {
-      return absl::UnimplementedError(StrCat("no code for ", ir::Name(node->op()), " of ",
-                                             ir::Name(node->dtype()), " on ", target.Summary()));
+      return absl::UnimplementedError(StrCat("cannot generate code for ", ir::Name(node->op()),
+                                             " of ", ir::Name(node->dtype()), " on ",
+                                             target.Summary()));
     }
   }
   return absl::OkStatus();
@@ -86,7 +87,7 @@ absl::StatusOr<drivers::KernelImage> CompileLoops(const MachineCode& machine,
   if (program.threads > target.limits.threads_per_block ||
       program.shared_bytes > target.limits.shared_bytes_per_block) {
     return absl::InvalidArgumentError(
-        StrCat("the schedule wants ", program.threads, " threads and ", program.shared_bytes,
+        StrCat("the schedule needs ", program.threads, " threads and ", program.shared_bytes,
                " shared bytes for a block; ", target.Summary(), " has ",
                target.limits.threads_per_block, " and ", target.limits.shared_bytes_per_block));
   }

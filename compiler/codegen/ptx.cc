@@ -47,8 +47,8 @@ absl::StatusOr<std::unique_ptr<llvm::TargetMachine>> MakePtxMachine(const driver
       llvm::CodeGenOptLevel::Default));
   if (machine == nullptr) return absl::InternalError("LLVM made no NVPTX target machine");
   if (!machine->getMCSubtargetInfo()->isCPUStringValid(target.processor)) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("no PTX for the processor \"", target.processor, "\"; one is \"sm_90\""));
+    return absl::InvalidArgumentError(absl::StrCat("unknown processor for PTX \"", target.processor,
+                                                   "\"; use one such as \"sm_90\""));
   }
   return machine;
 }

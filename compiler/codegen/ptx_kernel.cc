@@ -130,7 +130,7 @@ absl::StatusOr<Code> AssemblePtx(const kernel::Kernel& kernel, const schedule::L
                                  const drivers::Target& target) {
   if (program.scratch_bytes > kPtxScratchBytesMax) {
     return absl::UnimplementedError(StrCat("the schedule keeps ", program.scratch_bytes,
-                                           " bytes for each task; a thread gets at most ",
+                                           " bytes for each task; a thread can have at most ",
                                            kPtxScratchBytesMax));
   }
   Code code;

@@ -195,7 +195,7 @@ absl::StatusOr<std::string> DisassembleSpirvWords(absl::string_view module) {
   std::vector<uint32_t> words(module.size() / sizeof(uint32_t));
   if (!words.empty()) std::memcpy(words.data(), module.data(), words.size() * sizeof(uint32_t));
   if (words.size() < kHeaderWords || words[0] != kMagic || module.size() % sizeof(uint32_t) != 0)
-    return absl::InvalidArgumentError("what should be SPIR-V is none");
+    return absl::InvalidArgumentError("not a SPIR-V module");
   std::string text = absl::StrCat("; SPIR-V ", words[1] >> 16 & 0xff, ".", words[1] >> 8 & 0xff,
                                   ", ids below ", words[3], "\n");
   for (size_t i = kHeaderWords; i < words.size();) {

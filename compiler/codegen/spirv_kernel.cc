@@ -218,7 +218,7 @@ absl::StatusOr<Code> AssembleSpirv(const kernel::Kernel& kernel,
                                    const drivers::Target& target) {
   if (program.scratch_bytes > kSpirvScratchBytesMax) {
     return absl::UnimplementedError(StrCat("the schedule keeps ", program.scratch_bytes,
-                                           " bytes for each task; a thread gets at most ",
+                                           " bytes for each task; a thread can have at most ",
                                            kSpirvScratchBytesMax));
   }
   Code code;

@@ -231,7 +231,7 @@ absl::Status CheckSpirvSupported(const llvm::Module& module) {
     for (const Instruction& instruction : llvm::instructions(function)) {
       const std::string missing = WhatIsMissing(instruction);
       if (!missing.empty())
-        return absl::UnimplementedError(absl::StrCat("LLVM writes no SPIR-V with ", missing));
+        return absl::UnimplementedError(absl::StrCat("LLVM cannot write SPIR-V with ", missing));
     }
   }
   return absl::OkStatus();

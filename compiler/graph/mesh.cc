@@ -83,22 +83,22 @@ std::string Print(const Mesh& mesh, const Spec& spec) {
 absl::Status CheckMesh(const Mesh& mesh) {
   if (mesh.axes.empty() || mesh.axes.size() > kMeshAxesMax) {
     return MeshError(
-        StrCat("the mesh has ", mesh.axes.size(), " axes; it needs 1 to ", kMeshAxesMax));
+        StrCat("the mesh has ", mesh.axes.size(), " axes; it must have 1 to ", kMeshAxesMax));
   }
   absl::flat_hash_set<std::string> names;
   int64_t devices = 1;
   for (const Mesh::Axis& axis : mesh.axes) {
     if (!IsAxisName(axis.name)) {
       return MeshError(StrCat("the mesh has an axis named ", Quoted(axis.name),
-                              "; a name is 1 to 64 letters, digits and \"_\""));
+                              "; a name must have 1 to 64 letters, digits and \"_\""));
     }
     if (!names.insert(axis.name).second) {
       return MeshError(StrCat("the mesh has two axes named ", Quoted(axis.name)));
     }
     if (axis.size < 1 || axis.size > kMeshDevicesMax || devices * axis.size > kMeshDevicesMax) {
       return MeshError(StrCat("the mesh's axis ", Quoted(axis.name), " has size ", axis.size,
-                              "; sizes are at least 1, and a mesh has at most ", kMeshDevicesMax,
-                              " devices"));
+                              "; sizes must be at least 1, and a mesh can have at most ",
+                              kMeshDevicesMax, " devices"));
     }
     devices *= axis.size;
   }
@@ -109,7 +109,7 @@ absl::Status CheckSpec(const Mesh& mesh, const Spec& spec, const ir::Shape& shap
                        std::string_view what) {
   if (spec.size() > shape.size()) {
     return MeshError(
-        StrCat(what, " has ", shape.size(), " dimensions, and its spec is for ", spec.size()));
+        StrCat(what, " has ", shape.size(), " dimensions, but its spec has ", spec.size()));
   }
   std::vector<int> used(mesh.axes.size(), 0);
   for (size_t dim = 0; dim < spec.size(); ++dim) {
@@ -121,7 +121,7 @@ absl::Status CheckSpec(const Mesh& mesh, const Spec& spec, const ir::Shape& shap
       if (used[axis]++ > 0) {
         return MeshError(StrCat(what, " is split twice by the mesh's axis ",
                                 Quoted(mesh.axes[axis].name),
-                                "; an axis splits one dimension at most"));
+                                "; an axis can split only one dimension"));
       }
     }
   }

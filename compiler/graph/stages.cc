@@ -40,7 +40,7 @@ absl::StatusOr<int> HomeFinder::Find(const Node* node) const {
     if (other == kAnywhere || other == home) continue;
     if (home != kAnywhere) {
       return Wrong(StrCat(ir::Describe(node), " has operands on the devices ", home, " and ", other,
-                          "; send one of them to the other's device"));
+                          "; send one of them to the device of the other"));
     }
     home = other;
   }
@@ -58,7 +58,7 @@ absl::StatusOr<int> HomeFinder::FindOfSend(const Node* send) const {
   if (home == kAnywhere) return home;
   if (home != devices[0]) {
     return Wrong(StrCat(ir::Describe(send), " sends from device ", devices[0],
-                        " what lies on device ", home));
+                        " a value that is on device ", home));
   }
   return static_cast<int>(devices[1]);
 }
@@ -70,7 +70,7 @@ absl::StatusOr<int> HomeFinder::FindOfGradient(const Node* gradient) const {
     const int upstream = homes_.at(gradient->operand(2));
     if (y != kAnywhere && upstream != kAnywhere && y != upstream) {
       return Wrong(StrCat(ir::Describe(gradient), " has its upstream on device ", upstream,
-                          ", and y on device ", y, "; send it there"));
+                          ", but y is on device ", y, "; send it there"));
     }
   }
   return homes_.at(gradient->operand(1));
@@ -92,7 +92,7 @@ absl::Status HomeFinder::CheckResults() const {
 absl::Status HomeFinder::CheckResult(std::string_view what, const Node* value, int wanted) const {
   const int home = homes_.at(value);
   if (home == kAnywhere || home == wanted) return absl::OkStatus();
-  return Wrong(StrCat(what, " is computed on device ", home, " and is to lie on device ", wanted,
+  return Wrong(StrCat(what, " is computed on device ", home, " but must be on device ", wanted,
                       "; send it there"));
 }
 
@@ -110,17 +110,18 @@ absl::Status CheckStages(const Sharding& sharding) {
     return std::all_of(specs.begin(), specs.end(), IsWhole);
   };
   if (sharding.mesh.axes.size() != 1 || !is_whole(sharding.inputs) || !is_whole(sharding.outputs)) {
-    return Wrong("a graph in stages has a mesh of one axis, and splits nothing");
+    return Wrong("a graph in stages must have a mesh of one axis and must not split tensors");
   }
   if (sharding.stages->inputs.size() != sharding.inputs.size() ||
       sharding.stages->outputs.size() != sharding.outputs.size()) {
-    return Wrong("a graph in stages names a device for each input and output");
+    return Wrong("a graph in stages must name a device for each input and output");
   }
   const int64_t count = NumDevices(sharding.mesh);
   for (const std::vector<int>* devices : {&sharding.stages->inputs, &sharding.stages->outputs}) {
     for (const int device : *devices) {
       if (device >= 0 && device < count) continue;
-      return Wrong(StrCat("a graph in stages on ", count, " devices names device ", device));
+      return Wrong(
+          StrCat("a graph in stages on ", count, " devices must not name device ", device));
     }
   }
   return absl::OkStatus();

@@ -51,7 +51,7 @@ class GraphParser {
   // The mesh is parsed before the inputs, whose specs name its axes.
   absl::Status ParseMesh(const std::vector<std::string_view>& words) {
     if (sharding_ != nullptr || !graph_.inputs.empty()) {
-      return Invalid("a graph has one mesh at most, before its inputs");
+      return Invalid("a graph can have only one mesh, before its inputs");
     }
     sharding_ = std::make_shared<Sharding>();
     for (size_t i = 1; i < words.size(); ++i) {
@@ -82,7 +82,7 @@ class GraphParser {
                                  const ir::Shape& shape) {
     if (words.size() == count) return Spec(shape.size());
     constexpr std::string_view kSpec = "spec=[";
-    if (sharding_ == nullptr) return Invalid("a spec without a mesh");
+    if (sharding_ == nullptr) return Invalid("a spec needs a mesh");
     std::string_view text = words[count];
     if (words.size() != count + 1 || !text.starts_with(kSpec) || text.back() != ']') {
       return Invalid("expected a spec such as 'spec=[1,0,0]'");
@@ -95,7 +95,7 @@ class GraphParser {
       values = *std::move(list);
     }
     if (!ir::IsSpec(values, shape.size())) {
-      return Invalid("a spec has a count for each dimension and as many axes, each once");
+      return Invalid("a spec must have a count for each dimension and as many axes, each once");
     }
     return Decode(values, shape.size());
   }

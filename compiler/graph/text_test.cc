@@ -80,7 +80,7 @@ update 0 %3
 
 TEST(GraphTextTest, RejectsWhatDoesNotLieOnTheMesh) {
   const std::vector<std::pair<std::string, std::string>> cases = {
-      {"mesh\n", "line 1: the mesh has 0 axes; it needs 1 to 4"},
+      {"mesh\n", "line 1: the mesh has 0 axes; it must have 1 to 4"},
       {"mesh a=1 b=1 c=1 d=1 e=1\n", "the mesh has 5 axes"},
       {"mesh a=0\n", "axis \"a\" has size 0"},
       {"mesh a=8 b=9\n", "at most 64 devices"},
@@ -88,9 +88,9 @@ TEST(GraphTextTest, RejectsWhatDoesNotLieOnTheMesh) {
       {"mesh a=2 a=2\n", "two axes named \"a\""},
       {"mesh a-b=2\n", "an axis named \"a-b\""},
       {"mesh a\n", "'' is not an integer"},
-      {"mesh a=2\nmesh a=2\n", "line 2: a graph has one mesh"},
-      {"input 0 float32[4] spec=[1,0]\n", "line 1: a spec without a mesh"},
-      {"mesh a=2\ninput 0 float32[4] spec=[1]\n", "line 2: a spec has a count"},
+      {"mesh a=2\nmesh a=2\n", "line 2: a graph can have only one mesh"},
+      {"input 0 float32[4] spec=[1,0]\n", "line 1: a spec needs a mesh"},
+      {"mesh a=2\ninput 0 float32[4] spec=[1]\n", "line 2: a spec must have a count"},
       {"mesh a=2\ninput 0 float32[4] spec=1\n", "line 2: expected a spec"},
       {"mesh a=2\ninput 0 float32[4] spec=[1,1]\n", "split by axis 1 of a mesh that has 1"},
       {"mesh a=2\ninput 0 float32[4]\n%0 = input float32[4] index=0\n"

@@ -94,8 +94,8 @@ class Decoder {
       }
       if (static_cast<int64_t>(context_->size()) > limits_.primitives_max) {
         return NodeError(proto_, i, "TOO_LARGE",
-                         StrCat("up to here the graph expands to more than ",
-                                limits_.primitives_max, " primitives, the limit"));
+                         StrCat("the graph up to this node expands to more than ",
+                                limits_.primitives_max, " primitives, which is the limit"));
       }
       if (absl::Status grown = Grow(); !grown.ok()) return grown;
     }
@@ -124,11 +124,11 @@ class Decoder {
       if (index >= count) {
         return NodeError(proto_, i, "INPUT",
                          StrCat("its index is ", index, ", but the graph has ", count,
-                                " inputs; indices count from 0 without gaps"));
+                                " inputs; indices must count from 0 without gaps"));
       }
       if (input_nodes_[index] >= 0) {
         return NodeError(proto_, i, "INPUT",
-                         StrCat("its index ", index, " is that of ",
+                         StrCat("its index ", index, " is already used by ",
                                 Label(proto_, input_nodes_[index]), " already"));
       }
       input_nodes_[index] = i;

@@ -138,9 +138,8 @@ class NodeBuilder {
   absl::Status ReadOp() {
     op_ = ops::FindOp(node_.op());
     if (op_ != nullptr) return absl::OkStatus();
-    return NodeError(
-        proto_, index_, "UNKNOWN_OP",
-        StrCat("there is no such op in this daemon's op set, version ", ops::kOpSetVersion));
+    return NodeError(proto_, index_, "UNKNOWN_OP",
+                     StrCat("the op is not in this daemon's op set, version ", ops::kOpSetVersion));
   }
 
   absl::Status ReadOperands() {
@@ -168,7 +167,7 @@ class NodeBuilder {
   absl::Status ReadDType() {
     if (!v1::DType_IsValid(node_.dtype())) {
       return NodeError(proto_, index_, "DTYPE_MISMATCH",
-                       StrCat("there is no dtype number ", static_cast<int>(node_.dtype())));
+                       StrCat("unknown dtype number ", static_cast<int>(node_.dtype())));
     }
     std::vector<ir::DType> dtypes;
     for (const ir::Node* operand : operands_) dtypes.push_back(operand->dtype());

@@ -62,7 +62,7 @@ absl::Status CheckOperandOrder(const v1::Graph& proto, int index) {
     }
     return NodeError(proto, index, "ORDER",
                      StrCat("operand ", i, " is ", Label(proto, static_cast<int>(operand)),
-                            ", which stands after it; every operand must stand before its user"));
+                            ", which comes after it; every operand must come before its user"));
   }
   return absl::OkStatus();
 }

@@ -19,9 +19,9 @@ absl::StatusOr<Spec> ReadSpec(const Mesh& mesh, const v1::Spec& proto, const ir:
                               std::string_view what) {
   // Checked before anything is copied.
   if (proto.dims_size() > static_cast<int>(shape.size())) {
-    return MakeError("MESH", {},
-                     StrCat(what, " has ", shape.size(), " dimensions, and its spec is for ",
-                            proto.dims_size()));
+    return MakeError(
+        "MESH", {},
+        StrCat(what, " has ", shape.size(), " dimensions, but its spec has ", proto.dims_size()));
   }
   Spec spec(shape.size());
   for (int dim = 0; dim < proto.dims_size(); ++dim) {
@@ -89,9 +89,9 @@ absl::StatusOr<std::shared_ptr<const Sharding>> ReadSharding(
     const v1::Graph& proto, const Graph& graph, const std::vector<const ir::Node*>& nodes) {
   if (!proto.has_sharding()) return nullptr;
   if (proto.variables_size() > 0) {
-    return MakeError("MESH", {},
-                     "the graph has a mesh and variables; dimensions of what lies on a mesh are "
-                     "numbers");
+    return MakeError(
+        "MESH", {},
+        "the graph has a mesh and variables; dimensions of tensors on a mesh must be numbers");
   }
   auto sharding = std::make_shared<Sharding>();
   Mesh& mesh = sharding->mesh;

@@ -111,7 +111,7 @@ TEST(WireTest, RefusesWhatDoesNotLieOnTheMesh) {
       {"mesh { axes { size: 2 } }", "an axis named \"\""},
       {mesh + "inputs { } inputs { } inputs { }", "for 3 inputs, but the graph has 2"},
       {mesh + "outputs { } outputs { }", "for 2 outputs, but the graph has 1"},
-      {mesh + "inputs { dims { } dims { } dims { } }", "input 0 has 2 dimensions, and its spec"},
+      {mesh + "inputs { dims { } dims { } dims { } }", "input 0 has 2 dimensions, but its spec"},
       {mesh + "inputs { dims { axes: 2 } }", "input 0 is split by axis 2 of a mesh that has 2"},
       {mesh + "inputs { dims { axes: 0 } dims { axes: 0 } }", "split twice by the mesh's axis"},
       {mesh, "node 2 \"shard\" (train.py:7): its value is split by axis 5", "1, 5, 0"},
@@ -161,14 +161,14 @@ TEST(WireTest, ReadsGraphsInStages) {
 
 TEST(WireTest, RefusesStagesThatDoNotFit) {
   const std::vector<std::pair<v1::Graph, std::string>> cases = {
-      {InStages(""), "names a device for each input and output"},
-      {InStages("inputs: [0, 1, 1] outputs: 1"), "names a device for each input and output"},
-      {InStages("inputs: [0, 2] outputs: 1"), "on 2 devices names device 2"},
-      {InStages("inputs: [0, 4294967295] outputs: 1"), "on 2 devices names device 2147483647"},
+      {InStages(""), "must name a device for each input and output"},
+      {InStages("inputs: [0, 1, 1] outputs: 1"), "must name a device for each input and output"},
+      {InStages("inputs: [0, 2] outputs: 1"), "on 2 devices must not name device 2"},
+      {InStages("inputs: [0, 4294967295] outputs: 1"),
+       "on 2 devices must not name device 2147483647"},
       {InStages("inputs: [1, 1] outputs: 1"),
        "node 2 \"send\" (train.py:7): send float32[4] (float32[4]) source=0 target=1 sends from "
-       "device 0 what lies on "
-       "device 1"},
+       "device 0 a value that is on device 1"},
       {InStages("inputs: [0, 0] outputs: 1"), "node 3 \"mse_loss\" (train.py:8): "},
       {InStages("inputs: [0, 0] outputs: 1"), "has operands on the devices"},
       {InStages("inputs: [0, 1] outputs: 0"), "output 0 is computed on device 1"},

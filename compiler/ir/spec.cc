@@ -93,8 +93,8 @@ constexpr DTypeLaw kRange = {"int64, with an extent that is not negative", [](co
                                       node.attr<RangeAttr>().extent >= 0;
                              }};
 constexpr DTypeLaw kLoad = {"an int64 index, then a bool", Load};
-constexpr DTypeLaw kReduce = {"a value of the result's dtype (a number, but for max), then ranges",
-                              Reduce};
+constexpr DTypeLaw kReduce = {
+    "a value of the result's dtype (a number, except for max), then ranges", Reduce};
 
 // One bit per level.
 constexpr uint8_t kT = 1 << static_cast<int>(Level::kTensor);

@@ -111,7 +111,7 @@ absl::Status TextParser::ParseNode(std::string_view line) {
   }
   absl::StatusOr<int64_t> number = ParseReference(words[0]);
   if (!number.ok()) return number.status();
-  if (nodes_.contains(*number)) return Invalid(words[0], " is there already");
+  if (nodes_.contains(*number)) return Invalid(words[0], " is defined twice");
   std::optional<Op> op = ParseOp(words[2]);
   if (!op.has_value()) return Invalid("'", words[2], "' is not an op");
   absl::StatusOr<Type> type = ParseType(words[3]);
@@ -125,7 +125,7 @@ absl::Status TextParser::ParseNode(std::string_view line) {
       fields.emplace_back(words[i].substr(0, equals), words[i].substr(equals + 1));
       continue;
     }
-    if (!fields.empty()) return Invalid("operands stand before attributes");
+    if (!fields.empty()) return Invalid("operands must come before attributes");
     absl::StatusOr<const Node*> operand = Lookup(words[i]);
     if (!operand.ok()) return operand.status();
     operands.push_back(*operand);

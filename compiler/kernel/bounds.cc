@@ -122,11 +122,11 @@ class FormVerifier {
 
   absl::Status Enter(const Node* range, Ranges* scope) {
     if (range->op() != Op::kRange || range->attr<ir::RangeAttr>().extent < 1) {
-      return Error("a loop is no range or is empty");
+      return Error("a loop is not a range or is empty");
     }
     // Ranges are interned, so two loops with the same id and extent would be one node.
     if (!ids_.insert(range->attr<ir::RangeAttr>().id).second) {
-      return Error(absl::StrCat("range ", range->attr<ir::RangeAttr>().id, " stands twice"));
+      return Error(absl::StrCat("range ", range->attr<ir::RangeAttr>().id, " is used twice"));
     }
     scope->insert(range);
     return absl::OkStatus();
@@ -179,7 +179,7 @@ class FormVerifier {
         return Error(absl::StrCat("a store names buffer ", store.buffer));
       }
       if ((kernel_.buffers[store.buffer].access == Access::kUpdate) == scatters) continue;
-      return Error("a scatter is what updates a buffer, and nothing else");
+      return Error("only a scatter updates a buffer");
     }
     if (!scatters) return absl::OkStatus();
     if (stage.stores.size() != 1 || !stage.reduce_ranges.empty() || kernel_.stages.size() != 1) {
@@ -205,7 +205,8 @@ class FormVerifier {
       return Error(absl::StrCat("a load names buffer ", number));
     }
     const Buffer& buffer = kernel_.buffers[number];
-    if (buffer.dtype != load->dtype()) return Error("a load has not its buffer's dtype");
+    if (buffer.dtype != load->dtype())
+      return Error("the dtype of a load is not that of its buffer");
     if (buffer.access == Access::kUpdate) {
       return IsOld(stage, load) ? absl::OkStatus()
                                 : Error("a scatter reads more than the element that it writes");
@@ -225,8 +226,9 @@ class FormVerifier {
       return Error(absl::StrCat("a store names buffer ", store.buffer));
     }
     const Buffer& buffer = kernel_.buffers[store.buffer];
-    if (buffer.access == Access::kRead) return Error("a store goes to an input");
-    if (buffer.dtype != store.value->dtype()) return Error("a store has not its buffer's dtype");
+    if (buffer.access == Access::kRead) return Error("a store writes to an input");
+    if (buffer.dtype != store.value->dtype())
+      return Error("the dtype of a store is not that of its buffer");
     std::vector<const Node*> pending = {store.index, store.value};
     if (store.valid != nullptr) pending.push_back(store.valid);
     Ranges seen;

@@ -69,7 +69,8 @@ TEST(Bounds, PointsOfAScatterAreDistinct) {
 }
 
 TEST(Form, OnlyScattersUpdate) {
-  EXPECT_THAT(ScatterError("r0:8 r1:12", "v0*8 + r0"), HasSubstr("what updates a buffer"));
+  EXPECT_THAT(ScatterError("r0:8 r1:12", "v0*8 + r0"),
+              HasSubstr("only a scatter updates a buffer"));
   EXPECT_THAT(ScatterError("r0:8 order r1:12 r2:1\n  b1[r0] = 0:int32", "v0*8 + r0"),
               HasSubstr("one store"));
   ir::Context context;
@@ -85,8 +86,9 @@ std::string FormError(const std::string& body) {
 }
 
 TEST(Form, RefusesWhatIsNoKernel) {
-  EXPECT_THAT(FormError("stage r0:10\n  b0[r0] = 1:float32\n"), HasSubstr("goes to an input"));
-  EXPECT_THAT(FormError("stage r0:10\n  b1[r0] = 1:int32\n"), HasSubstr("buffer's dtype"));
+  EXPECT_THAT(FormError("stage r0:10\n  b0[r0] = 1:float32\n"), HasSubstr("writes to an input"));
+  EXPECT_THAT(FormError("stage r0:10\n  b1[r0] = 1:int32\n"),
+              HasSubstr("is not that of its buffer"));
   EXPECT_THAT(FormError("stage r0:10\n  b1[r0] = b2[r0]\n"), HasSubstr("before it is written"));
   EXPECT_THAT(FormError("stage r0:10\n  b1[r0] = b1[r0]\n"), HasSubstr("written and read"));
   EXPECT_THAT(FormError("stage r0:10 reduce r1:4\n  b1[r0] = b0[r1]\n"),

@@ -29,7 +29,7 @@ class KernelParser {
       LineReader reader(line);
       if (reader.AtEnd()) continue;
       absl::Status status = ParseLine(reader);
-      if (status.ok() && !reader.AtEnd()) status = reader.Error("something is left");
+      if (status.ok() && !reader.AtEnd()) status = reader.Error("unexpected text at the end");
       if (!status.ok()) {
         return absl::InvalidArgumentError(absl::StrCat("line ", number, ": ", status.message()));
       }
@@ -117,7 +117,8 @@ class KernelParser {
     absl::StatusOr<const Node*> value = expressions_.Parse(line);
     if (!value.ok()) return value.status();
     if (defines) {
-      if (expressions_.IsDefined(*name)) return line.Error(absl::StrCat(*name, " stands twice"));
+      if (expressions_.IsDefined(*name))
+        return line.Error(absl::StrCat(*name, " is defined twice"));
       expressions_.Define(*name, *value);
     } else {
       kernel_.stages.back().stores.push_back({place.buffer, place.index, *value, place.valid});

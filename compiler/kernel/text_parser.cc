@@ -141,7 +141,7 @@ ExpressionParser::Result ExpressionParser::ParseProduct(LineReader& line) {
 }
 
 ExpressionParser::Result ExpressionParser::ParsePrimary(LineReader& line) {
-  if (++depth_ > kDepthMax) return line.Error("too deep an expression");
+  if (++depth_ > kDepthMax) return line.Error("the expression is too deep");
   Result result = [&]() -> Result {
     if (line.Take("(")) {
       Result inner = ParseSum(line);
@@ -173,7 +173,7 @@ absl::StatusOr<ExpressionParser::Place> ExpressionParser::ParsePlace(LineReader&
   int64_t number = -1;
   if (name[0] != 'b' || !absl::SimpleAtoi(name.substr(1), &number) || number < 0 ||
       number >= static_cast<int64_t>(buffers_.size())) {
-    return line.Error(absl::StrCat("\"", name, "\" is not known"));
+    return line.Error(absl::StrCat("\"", name, "\" is unknown"));
   }
   place.buffer = static_cast<int>(number);
   if (absl::Status s = line.Expect("["); !s.ok()) return s;

@@ -112,8 +112,7 @@ TEST(KernelText, SaysWhatIsWrong) {
   EXPECT_THAT(Error(buffer + "stage r0:8\n  b0[r0] = 1:float32 + 1\n"), HasSubstr("two dtypes"));
   EXPECT_THAT(Error(buffer + "stage r0:8\n  b0[r0] = frob(1:float32)\n"),
               HasSubstr("no function \"frob\""));
-  EXPECT_THAT(Error(buffer + "stage r0:8\n  b0[r7] = 1:float32\n"),
-              HasSubstr("\"r7\" is not known"));
+  EXPECT_THAT(Error(buffer + "stage r0:8\n  b0[r7] = 1:float32\n"), HasSubstr("\"r7\" is unknown"));
   EXPECT_THAT(Error(buffer + "stage r0:8\n  b0[r0] = " + std::string(5000, '(') + "\n"),
               HasSubstr("too deep"));
 }

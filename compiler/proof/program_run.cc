@@ -65,7 +65,7 @@ void ProgramRun::RunTasks(const schedule::Section& section, size_t depth) {
   const Node* range = section.grid[depth];
   const int axis = AxisOf(range);
   if (axis < 0 || plan_.axes[axis].reduce || plan_.axes[axis].ordered) {
-    return Fail("tasks run over what must not be shared out");
+    return Fail("tasks run over an axis that must not be divided among tasks");
   }
   std::vector<int64_t> values = (*samples_)[axis];
   if (backwards_) std::reverse(values.begin(), values.end());
@@ -209,7 +209,7 @@ Value ProgramRun::Load(int buffer, ir::DType dtype, int64_t index) {
 void ProgramRun::ForEachPoint(absl::Span<const Node* const> ranges,
                               absl::FunctionRef<void()> visit) {
   const int axis = ranges.size() == 1 ? AxisOf(ranges[0]) : -1;
-  if (axis < 0) return Fail("combines lanes of no axis");
+  if (axis < 0) return Fail("combines lanes that belong to no axis");
   const int64_t lane = lane_;
   const int64_t thread = thread_;
   const bool threads = plan_.axes[axis].binding == schedule::Binding::kThread;
@@ -240,7 +240,7 @@ size_t ProgramRun::MeetCopy(const std::vector<Statement>& body, size_t begin) {
     statements.push_back(&body[end]);
   }
   if (is_new && !FindCopyStores(statements, &stores)) {
-    Fail("loops that are no axis do more than to copy");
+    Fail("loops that are not an axis do more than copy");
     return end;
   }
   for (const CopyStore& store : stores) copies_[store.store->buffer].stores = nullptr;

@@ -22,7 +22,7 @@ constexpr int64_t kPoints = 64;
 
 absl::Status Disproof(std::string_view why) {
   absl::Status status =
-      absl::InternalError(StrCat("the scheduled loops are not the kernel: ", why));
+      absl::InternalError(StrCat("the scheduled loops do not compute the kernel: ", why));
   status.SetPayload(kPayload, absl::Cord());
   return status;
 }

@@ -136,8 +136,8 @@ TEST(Apply, WhatDoesNotFitIsRefused) {
       {"split 0 16\nsplit 4 3\nsplit 5 2", "split the inner one instead"},
       {"split 0 16\nsplit 4 8\nsplit 5 2", "split the inner one instead"},
       {"bind 2 task", "tasks cannot share a sum"},
-      {"bind 0 vector", "no power of two"},
-      {"fuse 0 1", "do not always stand together"},
+      {"bind 0 vector", "not a power of two"},
+      {"fuse 0 1", "are not always adjacent"},
       {"order 0 0 1", "not each of the stage's axes once"},
       {"split 0 3\norder 0 4 3 1 2", "an inner axis before its outer one"},
       // Only both parts of the outer part determine which piece is the last one.
@@ -148,17 +148,17 @@ TEST(Apply, WhatDoesNotFitIsRefused) {
       {"split 1 8\nbind 4 vector\nstage 0 0 2 8 0 2\norder 0 0 3 4 2", "lanes inside lanes"},
       {"split 0 4\nsplit 1 4\nbind 4 vector\nbind 6 vector", "two axes bound to lanes"},
       {"pad 1 16", "'pad 1 48': there are no threads"},
-      {"pad 2 64\nbind 0 thread", "only the sums of matrix units have terms of zeros"},
-      {"split 1 8\npad 4 16\nbind 0 thread", "not a whole axis of a stage with tasks of its own"},
+      {"pad 2 64\nbind 0 thread", "only sums of matrix units can have terms that are zero"},
+      {"split 1 8\npad 4 16\nbind 0 thread", "not a whole axis of a stage with its own tasks"},
       {"split 1 8\npad 1 16\nbind 0 thread", "no such axis"},
       {"pad 1 0\nbind 0 thread", "neither the multiple nor the extent may be 0"},
       {"pad 1 16\nbind 0 thread\nstage 0 1 -1 1 2*2+1*1", "axis 1 is padded"},
       {"partial 0", "no such reduce axis"},
       {"order 3 0 1 2", "no such stage"},
       {"stage 0 2 -1 16 2 1", "no such product to stage"},
-      {"split 2 4\nstage 0 1 -1 16 3 1", "axis 3 is no range"},
-      {"stage 0 1 -1 16 7", "axis 7 is no range"},
-      {"stage 0 1 -1 16 -1", "axis -1 is no range"},
+      {"split 2 4\nstage 0 1 -1 16 3 1", "axis 3 is not a range"},
+      {"stage 0 1 -1 16 7", "axis 7 is not a range"},
+      {"stage 0 1 -1 16 -1", "axis -1 is not a range"},
       {"stage 0 1 -1 16 0*1+2", "a coefficient is 0"},
       {"stage 0 1 -1 0 2 1", "the lanes must be a power of two"},
       {"stage 3 1 -1 16 2 1", "no such stage"},
@@ -170,9 +170,9 @@ TEST(Apply, WhatDoesNotFitIsRefused) {
       {"split 0 4\nsplit 0 4", "no such axis"},
       {"fuse 0 9", "no such axes"},
       {"fuse -1 0", "no such axes"},
-      {"fuse 1 2", "do not always stand together"},
-      {"split 0 4\nfuse 4 1", "do not always stand together"},
-      {"split 1 4\nfuse 0 3", "do not always stand together"},
+      {"fuse 1 2", "are not always adjacent"},
+      {"split 0 4\nfuse 4 1", "are not always adjacent"},
+      {"split 1 4\nfuse 0 3", "are not always adjacent"},
       {"bind 7 task", "no such axis"},
       {"partial 9", "no such reduce axis"},
       {"order -1 0 1 2", "no such stage"},
@@ -181,9 +181,9 @@ TEST(Apply, WhatDoesNotFitIsRefused) {
       {"prefetch 4 0 2 1", "no such stage"},
       {"prefetch 0 9 2 1", "no such buffer in memory"},
       {"prefetch 0 -1 2 1", "no such buffer in memory"},
-      {"prefetch 0 0 9 1", "no range of the kernel"},
-      {"prefetch 0 0 -1 1", "no range of the kernel"},
-      {"split 2 4\nprefetch 0 0 3 1", "no range of the kernel"},
+      {"prefetch 0 0 9 1", "not a range of the kernel"},
+      {"prefetch 0 0 -1 1", "not a range of the kernel"},
+      {"split 2 4\nprefetch 0 0 3 1", "not a range of the kernel"},
   };
   for (const auto& mistake : mistakes) {
     EXPECT_THAT(Applied(mistake.text), HasSubstr(mistake.message)) << mistake.text;
@@ -265,7 +265,7 @@ TEST(Apply, WhatDoesNotFitASharedGridIsRefused) {
   EXPECT_THAT(AppliedTo(kShared, "order -1 1"), HasSubstr("not each of the stage's axes once"));
   EXPECT_THAT(AppliedTo(kShared, "prefetch 0 2 1 1"), HasSubstr("no such buffer in memory"));
   EXPECT_THAT(AppliedTo(kShared, "stage 0 0 -1 4 1"), HasSubstr("no such product to stage"));
-  EXPECT_THAT(AppliedTo(kShared, "fuse 1 2"), HasSubstr("do not always stand together"));
+  EXPECT_THAT(AppliedTo(kShared, "fuse 1 2"), HasSubstr("are not always adjacent"));
 }
 
 TEST(Apply, OnlyFactorsOfProductsAreStaged) {
@@ -293,13 +293,13 @@ TEST(Apply, StepsInOrderStayInOrder) {
     const char* text;
     const char* message;
   } mistakes[] = {
-      {"bind 1 task", "the axis's steps come one after the other"},
-      {"split 2 4\nbind 4 vector", "the axis's steps come one after the other"},
+      {"bind 1 task", "the steps of the axis must be sequential"},
+      {"split 2 4\nbind 4 vector", "the steps of the axis must be sequential"},
       {"order 0 0 2 1", "ordered axes in another order"},
       {"split 1 2\norder 0 3 2 0 4", "ordered axes in another order"},
       {"split 2 2\norder 0 0 1 4 3", "an inner axis before its outer one"},
-      {"fuse 1 2", "do not always stand together"},
-      {"fuse 0 1", "do not always stand together"},
+      {"fuse 1 2", "are not always adjacent"},
+      {"fuse 0 1", "are not always adjacent"},
   };
   for (const auto& mistake : mistakes) {
     EXPECT_THAT(AppliedTo(kScatter, mistake.text), HasSubstr(mistake.message)) << mistake.text;

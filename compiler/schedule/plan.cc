@@ -81,7 +81,7 @@ class Planner {
         inner.padded() ||
         !IsContiguous(kernel_, InnermostRange(fuse.outer), InnermostRange(fuse.inner),
                       inner.extent)) {
-      return BadDirective(fuse.Print(), "the axes do not always stand together");
+      return BadDirective(fuse.Print(), "the axes are not always adjacent");
     }
     Axis fused;
     fused.extent = outer.extent * inner.extent;
@@ -111,7 +111,8 @@ class Planner {
   absl::Status Add(const Split& split) {
     if (!IsLeaf(split.axis)) return BadDirective(split.Print(), "no such axis");
     if (IsOuterOfPart(split.axis)) {
-      return BadDirective(split.Print(), "the outer part of a part: split the inner one instead");
+      return BadDirective(split.Print(),
+                          "it is the outer part of a split; split the inner one instead");
     }
     if (split.factor < 1) return BadDirective(split.Print(), "the factor must be at least 1");
     Axis outer;
@@ -163,13 +164,13 @@ class Planner {
     // order.
     if (axis.ordered && (bind.binding == Binding::kTask || bind.binding == Binding::kVector ||
                          bind.binding == Binding::kThread)) {
-      return BadDirective(bind.Print(), "the axis's steps come one after the other");
+      return BadDirective(bind.Print(), "the steps of the axis must be sequential");
     }
     // The emitter halves vectors to reduce, transpose and mask them; threads halve their sums.
     const bool halved =
         bind.binding == Binding::kVector || (bind.binding == Binding::kThread && axis.reduce);
     if (halved && (axis.extent & (axis.extent - 1)) != 0) {
-      return BadDirective(bind.Print(), "the extent is no power of two");
+      return BadDirective(bind.Print(), "the extent is not a power of two");
     }
     axis.binding = bind.binding;
     return absl::OkStatus();
@@ -194,7 +195,7 @@ class Planner {
     Axis& axis = plan_.axes[pad.axis];
     // Locals that pass values between stages have no room for the padding.
     if (axis.ordered || SharesGrid(kernel_) || axis.parent >= 0 || axis.padded()) {
-      return BadDirective(pad.Print(), "not a whole axis of a stage with tasks of its own");
+      return BadDirective(pad.Print(), "not a whole axis of a stage with its own tasks");
     }
     if (pad.multiple < 1 || axis.extent == 0) {
       return BadDirective(pad.Print(), "neither the multiple nor the extent may be 0");
@@ -216,7 +217,7 @@ class Planner {
         }
         if (term.axis < 0 || term.axis >= static_cast<int>(plan_.axes.size()) ||
             InnermostRange(term.axis) == nullptr) {
-          return BadDirective(staged.Print(), StrCat("axis ", term.axis, " is no range"));
+          return BadDirective(staged.Print(), StrCat("axis ", term.axis, " is not a range"));
         }
         // The sum alone does not determine where the axis ends.
         if (dimension.size() > 1 && plan_.axes[term.axis].padded()) {
@@ -242,7 +243,7 @@ class Planner {
     }
     if (prefetch.axis < 0 || prefetch.axis >= static_cast<int>(plan_.axes.size()) ||
         plan_.axes[prefetch.axis].range == nullptr) {
-      return BadDirective(prefetch.Print(), "the axis is no range of the kernel");
+      return BadDirective(prefetch.Print(), "the axis is not a range of the kernel");
     }
     plan_.stages[prefetch.stage].prefetches.push_back(
         {prefetch.buffer, plan_.axes[prefetch.axis].range, prefetch.steps});

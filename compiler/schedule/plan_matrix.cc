@@ -82,7 +82,7 @@ absl::Status FinishMatrices(Plan* plan) {
     const Axis& axis = plan->axes[i];
     if (!axis.padded() || !axis.reduce || plan->stages[axis.stage].matrix) continue;
     return BadDirective(Pad{static_cast<int>(i), axis.extent}.Print(),
-                        "only the sums of matrix units have terms of zeros");
+                        "only sums of matrix units can have terms that are zero");
   }
   return absl::OkStatus();
 }

@@ -15,7 +15,7 @@ using Words = absl::Span<const std::string_view>;
 template <size_t kIndex = 0>
 absl::StatusOr<Directive> ParseDirective(std::string_view name, Words words) {
   if constexpr (kIndex == std::variant_size_v<Directive>) {
-    return absl::InvalidArgumentError(StrCat("there is no directive '", name, "'"));
+    return absl::InvalidArgumentError(StrCat("unknown directive '", name, "'"));
   } else {
     using Type = std::variant_alternative_t<kIndex, Directive>;
     if (name != Type::kName) return ParseDirective<kIndex + 1>(name, words);

@@ -48,7 +48,7 @@ TEST(ScheduleText, MistakesAreNamed) {
     const char* text;
     const char* message;
   } mistakes[] = {
-      {"split 1 8\nturn 3", "line 2 'turn 3': there is no directive 'turn'"},
+      {"split 1 8\nturn 3", "line 2 'turn 3': unknown directive 'turn'"},
       {"split 1", "takes 2 numbers"},
       {"prefetch 1", "takes 4 numbers"},
       {"split 1 x", "'x' is not a number"},

@@ -21,7 +21,7 @@ constexpr int64_t kTileThreadsMin = 32;
 // A sum of this length should be shared by threads instead of computed by few tiles.
 constexpr int64_t kSplitSum = 1024;
 
-// What a search tries: more rows of a thread do not fit its registers.
+// Bounds of what a search tries: more rows of a thread do not fit its registers.
 constexpr int64_t kTriedPlaces = 128;
 constexpr int64_t kTriedPerThread = 8;
 constexpr int64_t kTriedSteps = 64;

@@ -11,7 +11,7 @@ namespace {
 
 using schedule::Binding;
 
-// What a search tries.
+// Bounds of what a search tries.
 constexpr int64_t kTriedMatrixPlaces = 256;
 constexpr int64_t kTriedStagedBytes = 256;
 

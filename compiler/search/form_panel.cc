@@ -9,7 +9,7 @@
 namespace kiln::search {
 namespace {
 
-// What a search tries.
+// Bounds of what a search tries.
 constexpr int64_t kTriedUnrolledMax = 320;
 constexpr int64_t kTriedStepsMax = 8;
 constexpr int kPanelVectorsMax = 4;

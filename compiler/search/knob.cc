@@ -76,7 +76,7 @@ absl::StatusOr<int64_t> ParseForm(std::string_view text) {
   for (size_t i = 0; i < std::size(kFormNames); ++i) {
     if (kFormNames[i] == text) return static_cast<int64_t>(i);
   }
-  return absl::InvalidArgumentError(StrCat("there is no form '", text, "'"));
+  return absl::InvalidArgumentError(StrCat("unknown form '", text, "'"));
 }
 
 absl::StatusOr<int64_t> ParseAxis(std::string_view text) {
@@ -116,7 +116,7 @@ absl::StatusOr<int64_t> ParseValue(Knob knob, std::string_view text) {
   if (kind == KnobKind::kAxis) return ParseAxis(text);
   int64_t value;
   if (absl::SimpleAtoi(View(text), &value)) return value;
-  return absl::InvalidArgumentError(StrCat("'", text, "' is no integer"));
+  return absl::InvalidArgumentError(StrCat("'", text, "' is not an integer"));
 }
 
 bool KnobValues::Admits(int64_t value) const {

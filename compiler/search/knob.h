@@ -99,7 +99,7 @@ absl::StatusOr<int64_t> ParseValue(Knob knob, std::string_view text);
 // The legal values of a knob, and those of them that a search tries.
 struct KnobValues {
   Knob knob;
-  // What a search tries, at most kKnobValuesMax; those of a kNumber are in ascending order. They
+  // The values that a search tries, at most kKnobValuesMax, in ascending order for a kNumber. They
   // are near the heuristic's value, so they change with it.
   std::vector<int64_t> values;
   // A kNumber may have any other value in this range, too: a stored setting must stay legal when

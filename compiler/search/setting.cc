@@ -27,7 +27,8 @@ absl::StatusOr<int> ParsePart(Words* words) {
   int stage;
   if (words->front() != kStage || words->size() < 2 ||
       !absl::SimpleAtoi(View((*words)[1]), &stage) || stage < 0 || stage >= kStagesMax) {
-    return absl::InvalidArgumentError("a line starts with kernel, or with stage and its number");
+    return absl::InvalidArgumentError(
+        "a line must start with \"kernel\" or with \"stage\" and its number");
   }
   words->erase(words->begin(), words->begin() + 2);
   return stage;

@@ -56,7 +56,7 @@ TEST(Setting, UnknownKnobsAreIgnoredWithAReason) {
   EXPECT_EQ(parsed->setting.parts.at(0), (Values{{Knob::kRows, 3}}));
   EXPECT_THAT(parsed->ignored,
               ElementsAre("'polish=1': this version has no such knob",
-                          "'columns=many': 'many' is no integer", "'lanes': it has no value"));
+                          "'columns=many': 'many' is not an integer", "'lanes': it has no value"));
 }
 
 TEST(Setting, OtherTextsAreRefused) {

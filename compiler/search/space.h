@@ -46,7 +46,7 @@ class Space {
 
   // Returns the settings with one knob changed: a number to the next lower or higher value, an axis
   // or a form to any other. A new form, or a new leading axis (the first axis of a form), restarts
-  // the other knobs of its part at the heuristic's values. What concerns all stages changes in all:
+  // the other knobs of its part at the heuristic's values. A knob of all stages changes in all:
   // blocks of threads, and lanes if the grid gets or loses them. Some are not legal: see Write.
   // Requires: Complete returned the setting.
   std::vector<Setting> Neighbours(const Setting& setting) const;

@@ -162,10 +162,9 @@ absl::Status CheckSends(const graph::Graph& graph) {
   if (sends <= kSendsMax) return absl::OkStatus();
   return graph::MakeError(
       "TOO_LARGE", {},
-      StrCat("the graph takes ", sends,
-             " values from device to device, with "
-             "those of its gradients; the most is ",
-             kSendsMax, ": take fewer stages, or fewer parts of a batch in one program"));
+      StrCat("the graph sends ", sends,
+             " values between devices, including those of its gradients; at most ", kSendsMax,
+             " are allowed; use fewer stages, or fewer parts of a batch in one program"));
 }
 
 SendOrder OrderSends(const graph::Graph& graph, const graph::Homes& homes) {

@@ -86,8 +86,9 @@ class Lowerer {
     return ints;
   }
   static absl::Status CannotVary(const GeneralNode& node, std::string_view what) {
-    return absl::UnimplementedError(StrCat("an op \"", ir::Name(node.op), "\" has ", what,
-                                           " that the variables decide, which has no one program"));
+    return absl::UnimplementedError(
+        StrCat("an op \"", ir::Name(node.op), "\" has ", what,
+               " that depend on the variables, so one program cannot serve all values"));
   }
 
   NodeOr Make(const GeneralNode& node) {

@@ -18,7 +18,7 @@ using Tuple = std::vector<const Node*>;
 absl::Status Unlike(const Node* node, std::string_view what) {
   return absl::UnimplementedError(
       StrCat("an op \"", ir::Name(node->op()), "\" has ", what,
-             ", which depends on the variables in a way that has no formula"));
+             ", which depends on the variables in a way that is not affine"));
 }
 
 // Walks all graphs in parallel.
@@ -60,7 +60,8 @@ class GraphGeneralizer {
       for (const graph::Graph& graph : graphs_) shapes.push_back(graph.inputs[i].shape);
       std::optional<std::vector<Affine>> shape = FitAll(shapes);
       if (!shape.has_value()) {
-        return absl::UnimplementedError(StrCat("the shape of input ", i, " has no formula"));
+        return absl::UnimplementedError(
+            StrCat("the shape of input ", i, " is not an affine function of the variables"));
       }
       result_.inputs.push_back({graphs_[0].inputs[i].dtype, *std::move(shape)});
     }
@@ -103,7 +104,7 @@ class GraphGeneralizer {
       const bool alike = node->op() == first->op() && node->dtype() == first->dtype() &&
                          node->operands().size() == first->operands().size() &&
                          node->attribute().index() == first->attribute().index();
-      if (!alike) return Unlike(first, "another form at other values");
+      if (!alike) return Unlike(first, "the graph has another form at other values");
     }
     return absl::OkStatus();
   }
@@ -190,8 +191,8 @@ absl::StatusOr<GeneralGraph> GeneralizeAt(const Probes& probes,
 absl::StatusOr<GeneralGraph> Generalize(std::vector<graph::Variable> variables,
                                         const BuildFunction& build) {
   absl::Status first = absl::UnimplementedError(
-      "a variable has but two values, for which two programs are as good as one, or the variables "
-      "are too many or too large");
+      "a variable has only two values, which two programs serve as well, or there are too many or "
+      "too large variables");
   bool tried = false;
   for (const Probes& probes : ProbesFor(variables)) {
     absl::StatusOr<GeneralGraph> graph = GeneralizeAt(probes, variables, build);

@@ -28,9 +28,9 @@ bool IsOutOfMemory(const Ending& ending) {
 }
 
 absl::Status TooLong(size_t bytes) {
-  return absl::ResourceExhaustedError(absl::StrCat("its loops are a text of ", bytes,
-                                                   " bytes, and ", kMessageBytesMax,
-                                                   " are the most: split what it computes"));
+  return absl::ResourceExhaustedError(absl::StrCat("the text of its loops has ", bytes,
+                                                   " bytes, but at most ", kMessageBytesMax,
+                                                   " are allowed; split its computation"));
 }
 
 // Returns whether something other than the job may have caused the failure, so that one failure
@@ -47,27 +47,28 @@ std::string Doing(const KernelJob& job) {
 
 std::string DefectOf(const KernelJob& job) {
   if (!job.unfinished)
-    return "this is a defect of Kiln's: another shape, dtype or device may avoid it";
-  return "a defect of that compiler's: another shape, dtype or device, or another version of the "
-         "vendor's driver, may avoid it";
+    return "this is a defect of Kiln; another shape, dtype or device may avoid it";
+  return "this is a defect of that compiler; another shape, dtype or device, or another version of "
+         "the vendor's driver, may avoid it";
 }
 
 absl::Status ErrorOf(const Failure& failure, const KernelJob& job) {
   const std::string start = absl::StrCat(
-      Doing(job), " ", IsDeath(failure.kind) ? "ended two processes, of which the second " : "",
+      Doing(job), " ", IsDeath(failure.kind) ? "failed in two processes; the second one " : "",
       failure.what,
       failure.said.empty() ? "" : absl::StrCat(" (\"", PrintableInQuotes(failure.said), "\")"));
   switch (failure.kind) {
     case Failure::Kind::kLate:
       return absl::ResourceExhaustedError(absl::StrCat(
-          start, ": split what it computes, or start kilnd with a higher --compile_seconds_limit"));
+          start, "; split its computation, or start kilnd with a higher --compile_seconds_limit"));
     case Failure::Kind::kMemory:
       return absl::ResourceExhaustedError(absl::StrCat(
-          start, ": split what it computes, or start kilnd with a higher --compile_memory_limit"));
+          start, "; split its computation, or start kilnd with a higher --compile_memory_limit"));
     case Failure::Kind::kKilled:
-      return absl::ResourceExhaustedError(absl::StrCat(
-          start,
-          ", as the system does where memory runs out: free some, or split what it computes"));
+      return absl::ResourceExhaustedError(
+          absl::StrCat(start,
+                       ", probably because the machine ran out of memory; free memory, or split "
+                       "its computation"));
     case Failure::Kind::kDied:
     case Failure::Kind::kNonsense:
       break;
@@ -82,7 +83,7 @@ Pool::Pool(Options options) : options_(std::move(options)), spares_to_start_(opt
 }
 
 Pool::~Pool() {
-  Stop(absl::CancelledError("the pool of workers has gone"));
+  Stop(absl::CancelledError("the pool of workers was closed"));
   keeper_.join();
 }
 
@@ -196,7 +197,7 @@ Failure Pool::End(ProcessPointer process, Transfer transfer) {
     failure.what = absl::StrCat("took longer than ", options_.seconds_max, " seconds");
   } else if (transfer != Transfer::kClosed) {
     failure.kind = Failure::Kind::kNonsense;
-    failure.what = "brought what is no answer";
+    failure.what = "returned an invalid answer";
   } else if (ending.signal == SIGKILL) {
     failure.kind = Failure::Kind::kKilled;
   } else if (IsOutOfMemory(ending)) {

@@ -67,7 +67,7 @@ int RunWorker(int argc, char** argv, const CompileFunction& compile) {
     uint64_t number = 0;
     KernelJob job;
     if (!DecodeJob(message, &number, &job)) {
-      std::fputs("a job that is none\n", stderr);
+      std::fputs("invalid job\n", stderr);
       return 2;
     }
     const std::string answer = EncodeAnswer(number, compile(job));

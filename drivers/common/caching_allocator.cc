@@ -39,7 +39,9 @@ int64_t CachingAllocator::SizeClass(int64_t bytes) {
 }
 
 absl::StatusOr<void*> CachingAllocator::Allocate(int64_t bytes, bool* is_new) {
-  if (bytes < 0) return absl::InvalidArgumentError(absl::StrCat("a buffer of ", bytes, " bytes"));
+  if (bytes < 0)
+    return absl::InvalidArgumentError(
+        absl::StrCat("cannot allocate a buffer of ", bytes, " bytes"));
   int64_t size = 0;
   std::vector<Block> leaving;
   {
@@ -110,9 +112,9 @@ void CachingAllocator::AwaitReleases(const absl::Condition& condition) {
 
 absl::Status CachingAllocator::Exhausted(int64_t bytes) const {
   return absl::ResourceExhaustedError(absl::StrCat(
-      options_.device, " is out of memory: ", bytes, " bytes asked for, which take ",
+      options_.device, " is out of memory: ", bytes, " bytes were requested, which need ",
       bytes > kLargest ? bytes : SizeClass(bytes), ", ", options_.memory_bytes - live_bytes_,
-      " left of ", options_.memory_bytes, "; release tensors or use a smaller batch"));
+      " of ", options_.memory_bytes, " bytes are free; release tensors or use a smaller batch"));
 }
 
 void* CachingAllocator::TakeCached(int64_t size) {

@@ -95,8 +95,9 @@ TEST(CachingAllocatorTest, ExhaustionSaysWhatIsLeft) {
   const absl::Status refused = allocator.Allocate(8000).status();
   EXPECT_EQ(refused.code(), absl::StatusCode::kResourceExhausted);
   EXPECT_THAT(refused.message(), HasSubstr("test:0"));
-  EXPECT_THAT(refused.message(),
-              HasSubstr("8000 bytes asked for, which take 8192, 6144 left of 10240"));
+  EXPECT_THAT(
+      refused.message(),
+      HasSubstr("8000 bytes were requested, which need 8192, 6144 of 10240 bytes are free"));
   allocator.Free(block, 4096);
 }
 

@@ -55,7 +55,7 @@ class ListChecker {
       if (absl::Status status = Use(range); !status.ok()) return status;
       if (needs_.IsHost(range.slot)) {
         return Invalid("the kernel ", image.name, " is given slot ", range.slot,
-                       ", which is host memory: only copies use that");
+                       ", which is host memory; only copies can use it");
       }
       if (image.takes_slot_table &&
           (range.slot >= kTableSlotsMax || range.offset > static_cast<int64_t>(kSlotOffsetMask))) {
@@ -98,7 +98,7 @@ class ListChecker {
     if (absl::Status status = Use(fill.destination); !status.ok()) return status;
     if (!needs_.IsHost(fill.destination.slot)) return absl::OkStatus();
     return Invalid("fills slot ", fill.destination.slot,
-                   ", which is host memory: only copies use that");
+                   ", which is host memory; only copies can use it");
   }
   absl::Status Check(const SignalCommand& command) { return CheckSignal(command.signal); }
   absl::Status Check(const WaitCommand& command) { return CheckSignal(command.signal); }
@@ -138,7 +138,8 @@ class ListChecker {
 absl::Status CheckHostSlot(const ListNeeds& needs, absl::Span<Buffer* const> slots, size_t slot) {
   if (!needs.IsHost(slot)) return absl::OkStatus();
   const void* const memory = slots[slot]->host_pointer();
-  if (memory == nullptr) return Invalid("slot ", slot, " is host memory; its buffer is a device's");
+  if (memory == nullptr)
+    return Invalid("slot ", slot, " is host memory, but its buffer is a device buffer");
   for (size_t before = 0; before < slot; ++before) {
     if (needs.IsHost(before) && slots[before]->host_pointer() == memory)
       return Invalid("slots ", before, " and ", slot, " are the same host memory; use one");
@@ -203,12 +204,12 @@ absl::Status CheckImage(const KernelImage& image, const std::string& architectur
                          " bytes among the threads of a block");
   }
   if (image.scratch_bytes < 0)
-    return RefusedKernel(image, "wants ", image.scratch_bytes, " bytes of scratch");
+    return RefusedKernel(image, "needs ", image.scratch_bytes, " bytes of scratch");
   if (image.num_arguments < 0)
     return RefusedKernel(image, "has ", image.num_arguments, " arguments");
   if (!image.access.empty() && image.access.size() != static_cast<size_t>(image.num_arguments)) {
-    return RefusedKernel(image, "says of ", image.access.size(), " arguments out of ",
-                         image.num_arguments, " how it accesses them");
+    return RefusedKernel(image, "declares access to ", image.access.size(), " of ",
+                         image.num_arguments, " arguments");
   }
   return absl::OkStatus();
 }

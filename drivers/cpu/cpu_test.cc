@@ -61,7 +61,7 @@ TEST(DriverTest, GoesOnWhileEndsAreTold) {
   const SubmitOptions options{.group = std::make_shared<SignalGroup>(std::make_shared<Signals>(4))};
   std::vector<int> told;  // written by one thread at a time
   absl::Notification all_wait, last_ran;
-  // Nothing waits behind this list yet, so its callback holds the device until the others are
+  // No list waits after this one yet, so its callback holds the device until the others are
   // queued.
   ASSERT_TRUE(device
                   .Submit(**nothing, {}, {},

@@ -13,14 +13,16 @@ namespace {
 
 absl::Status Check(const CpuOptions& options) {
   if (options.devices < 0)
-    return absl::InvalidArgumentError(absl::StrCat(options.devices, " CPU devices asked for"));
-  if (options.threads_per_device < 0) {
     return absl::InvalidArgumentError(
-        absl::StrCat(options.threads_per_device, " threads for each CPU device asked for"));
+        absl::StrCat(options.devices, " CPU devices were requested; use 0 or more"));
+  if (options.threads_per_device < 0) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        options.threads_per_device, " threads for each CPU device were requested; use 0 or more"));
   }
   if (options.memory_limit_bytes_per_device < 0) {
-    return absl::InvalidArgumentError(absl::StrCat(
-        options.memory_limit_bytes_per_device, " bytes of memory for each CPU device asked for"));
+    return absl::InvalidArgumentError(
+        absl::StrCat(options.memory_limit_bytes_per_device,
+                     " bytes of memory for each CPU device were requested; use 0 or more"));
   }
   return absl::OkStatus();
 }

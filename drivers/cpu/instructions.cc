@@ -63,7 +63,7 @@ std::string NamesOfLevels(int count) {
 }
 
 absl::Status Unknown(absl::string_view word) {
-  return absl::InvalidArgumentError(absl::StrCat("cpu_features: \"", word, "\" is none of ",
+  return absl::InvalidArgumentError(absl::StrCat("cpu_features: \"", word, "\" is unknown; use ",
                                                  NamesOfLevels(static_cast<int>(Levels().size())),
                                                  ", -fma, -f16c"));
 }
@@ -90,9 +90,9 @@ absl::Status LeaveOut(absl::string_view word, Choice* choice) {
   for (const Extra& extra : kLeftOutAtWish) {
     if (word != absl::StrCat("-", extra.name)) continue;
     if (choice->level >= extra.always_from) {
-      return absl::InvalidArgumentError(
-          absl::StrCat("cpu_features: ", Levels()[choice->level].name, " always has ", extra.name,
-                       "; \"", Levels()[extra.always_from - 1].name, ",", word, "\" is without"));
+      return absl::InvalidArgumentError(absl::StrCat(
+          "cpu_features: ", Levels()[choice->level].name, " always includes ", extra.name, "; \"",
+          Levels()[extra.always_from - 1].name, ",", word, "\" excludes it"));
     }
     choice->left_out.push_back(extra.name);
     return absl::OkStatus();
@@ -107,7 +107,7 @@ absl::StatusOr<Choice> Parse(const std::string& words, int best) {
     const bool is_level = !absl::StartsWith(word, "-");
     if (is_level && !first) {
       return absl::InvalidArgumentError(
-          absl::StrCat("cpu_features: \"", word, "\" must stand first, as in avx2,-fma"));
+          absl::StrCat("cpu_features: \"", word, "\" must be first, as in avx2,-fma"));
     }
     absl::Status status = is_level ? TakeLevel(word, best, &choice) : LeaveOut(word, &choice);
     if (!status.ok()) return status;

@@ -72,10 +72,10 @@ TEST(InstructionsTest, SaysWhatWouldBeRight) {
   } kCases[] = {
       {Haswell(), "avx512", "this processor lacks avx512; it has sse4.2, avx2",
        absl::StatusCode::kFailedPrecondition},
-      {Haswell(), "avx3", "\"avx3\" is none of sse4.2, avx2, avx512, -fma, -f16c"},
-      {Haswell(), "avx2,-sse", "\"-sse\" is none of"},
-      {Haswell(), "-fma,avx2", "\"avx2\" must stand first"},
-      {Skylake(), "-fma", "avx512 always has fma; \"avx2,-fma\" is without"},
+      {Haswell(), "avx3", "\"avx3\" is unknown; use sse4.2, avx2, avx512, -fma, -f16c"},
+      {Haswell(), "avx2,-sse", "\"-sse\" is unknown; use "},
+      {Haswell(), "-fma,avx2", "\"avx2\" must be first"},
+      {Skylake(), "-fma", "avx512 always includes fma; \"avx2,-fma\" excludes it"},
   };
   for (const auto& row : kCases) {
     Target target;
@@ -102,7 +102,7 @@ TEST(InstructionsTest, ListsWhatCanBeExecuted) {
 TEST(InstructionsTest, DriverRefusesWhatTheMachineLacks) {
   std::string why_none;
   EXPECT_THAT(CpuDriver({.features = "mmx"}).Enumerate(&why_none).status().message(),
-              HasSubstr("\"mmx\" is none of"));
+              HasSubstr("\"mmx\" is unknown; use "));
   for (const std::string& words : ExecutableFeatures()) {
     auto devices = CpuDriver({.features = words}).Enumerate(&why_none);
     ASSERT_TRUE(devices.ok()) << devices.status();

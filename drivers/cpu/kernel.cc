@@ -21,8 +21,8 @@ absl::Status Check(const KernelImage& image) {
                      " threads that share ", image.shared_bytes, " bytes; a CPU has no blocks"));
   }
   if (image.takes_slot_table) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("the kernel ", image.name, " takes a slot table; a CPU's take addresses"));
+    return absl::InvalidArgumentError(absl::StrCat(
+        "the kernel ", image.name, " takes a slot table; kernels of a CPU take addresses"));
   }
   const int64_t size = image.code.size();
   if (image.entry < 0 || image.entry >= size) {
@@ -31,8 +31,8 @@ absl::Status Check(const KernelImage& image) {
   }
   if (image.scratch_bytes > WorkerPool::kScratchBytes) {
     return absl::InvalidArgumentError(
-        absl::StrCat("the kernel ", image.name, " wants ", image.scratch_bytes,
-                     " bytes of scratch; there are ", WorkerPool::kScratchBytes));
+        absl::StrCat("the kernel ", image.name, " needs ", image.scratch_bytes,
+                     " bytes of scratch memory; a CPU has ", WorkerPool::kScratchBytes));
   }
   return absl::OkStatus();
 }

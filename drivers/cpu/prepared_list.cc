@@ -185,7 +185,7 @@ absl::Status Program::Execute(const Call& call, const Portion& portion,
       break;
   }
   if (unwanted != nullptr && unwanted->load())
-    return absl::CancelledError("nobody wants what the list computes any more");
+    return absl::CancelledError("the command list was cancelled");
   return absl::OkStatus();
 }
 

@@ -121,7 +121,7 @@ absl::Status Context::AskHealth() {
   Use use(*this);
   if (!use.ok()) return Health();
   const CUresult now = Ask();
-  return now == CUDA_SUCCESS ? absl::OkStatus() : LoseBy("it was asked how it is", now);
+  return now == CUDA_SUCCESS ? absl::OkStatus() : LoseBy("its state could not be queried", now);
 }
 
 absl::Status Context::Try() {
@@ -129,8 +129,8 @@ absl::Status Context::Try() {
   if (!use.ok()) return Health();
   bool same = false;
   const CUresult code = FillAndReadBack(&same);
-  if (code != CUDA_SUCCESS) return LoseBy("it does not fill memory and give it back", code);
-  return same ? absl::OkStatus() : Lose("memory that it filled has other contents");
+  if (code != CUDA_SUCCESS) return LoseBy("a test of its memory failed", code);
+  return same ? absl::OkStatus() : Lose("a test of its memory read wrong values");
 }
 
 CUresult Context::FillAndReadBack(bool* same) const {

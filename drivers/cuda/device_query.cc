@@ -157,7 +157,8 @@ absl::StatusOr<std::vector<DeviceFacts>> QueryDevices(const Library& cuda) {
   }
   if (devices.empty()) {
     return absl::NotFoundError(
-        "CUDA has no device; does nvidia-smi list one, and does CUDA_VISIBLE_DEVICES let it?");
+        "CUDA has no device; check that nvidia-smi lists one and that CUDA_VISIBLE_DEVICES "
+        "includes it");
   }
   return devices;
 }

@@ -17,7 +17,7 @@ TEST_F(CudaDeviceTest, KernelsThatDoNotAssembleSayWhy) {
   image.code += "nonsense\n";
   const absl::Status status = device().LoadKernel(image).status();
   EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument);
-  EXPECT_THAT(status.message(), HasSubstr("the kernel counter does not assemble: CUDA_ERROR_"));
+  EXPECT_THAT(status.message(), HasSubstr("the kernel counter cannot be assembled: CUDA_ERROR_"));
   EXPECT_LT(status.message().size(), 3000u);
 }
 

@@ -14,7 +14,7 @@ TEST_F(CudaDriverTest, OldDriversAreNamedWithTheirVersion) {
   control_->driver_version = 11080;
   Open();
   EXPECT_THAT(devices_, IsEmpty());
-  EXPECT_THAT(why_none_, HasSubstr("knows CUDA 11.8; Kiln needs CUDA 12.0: install"));
+  EXPECT_THAT(why_none_, HasSubstr("supports CUDA 11.8; Kiln needs CUDA 12.0; install"));
 }
 
 TEST_F(CudaDriverTest, WithoutADeviceItSaysHowToFindOut) {
@@ -22,7 +22,7 @@ TEST_F(CudaDriverTest, WithoutADeviceItSaysHowToFindOut) {
   Open();
   EXPECT_THAT(devices_, IsEmpty());
   EXPECT_THAT(why_none_, HasSubstr("(CUDA_ERROR_NO_DEVICE (100)"));
-  EXPECT_THAT(why_none_, HasSubstr("does nvidia-smi list one"));
+  EXPECT_THAT(why_none_, HasSubstr("check that nvidia-smi lists one"));
 }
 
 TEST_F(CudaDriverTest, OldDevicesAreLeftOut) {

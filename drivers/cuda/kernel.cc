@@ -38,7 +38,7 @@ absl::StatusOr<std::unique_ptr<CudaKernel>> CudaKernel::Load(std::shared_ptr<Con
   if (absl::Status status = CheckBlockImage(image, target, "PTX"); !status.ok()) return status;
   if (image.grid_size > std::numeric_limits<int32_t>::max()) {
     return RefusedKernel(image, "has a grid of ", image.grid_size,
-                         " blocks; at most 2^31 - 1 will do");
+                         " blocks; at most 2^31 - 1 are allowed");
   }
   std::unique_ptr<CudaKernel> kernel(new CudaKernel(std::move(context), image));
   Context::Use use(*kernel->context_);
@@ -67,7 +67,7 @@ absl::Status CudaKernel::LoadModule() {
   log.resize(log.find_last_not_of('\0') + 1);
   absl::StripAsciiWhitespace(&log);
   if (BlamesCode(code))
-    return RefusedKernel(image(), "does not assemble: ", ErrorName(cuda, code), "\n", log);
+    return RefusedKernel(image(), "cannot be assembled: ", ErrorName(cuda, code), "\n", log);
   return context_->Failure(absl::StrCat("cannot load the kernel ", image().name), code);
 }
 
@@ -85,7 +85,7 @@ absl::Status CudaKernel::CheckFunction(const Limits& limits) const {
   if (image().block_size > threads) {
     return BlocksTooLarge(
         absl::StrCat("the kernel ", image().name, " has blocks of ", image().block_size,
-                     " threads; as it was assembled the device takes ", threads),
+                     " threads; in its assembled form the device allows ", threads),
         threads);
   }
   if (shared_bytes > limits.shared_bytes_per_block) {

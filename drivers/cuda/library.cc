@@ -24,13 +24,13 @@ absl::StatusOr<std::shared_ptr<const Library>> Library::Open(const std::string& 
   const std::shared_ptr<Library> library = *std::move(opened);
   if (const CUresult code = library->Init(0); code != CUDA_SUCCESS) {
     return absl::NotFoundError(
-        absl::StrCat("CUDA finds no device to work with (", ErrorName(*library, code),
-                     "); does nvidia-smi list one, and may kilnd open /dev/nvidia*?"));
+        absl::StrCat("CUDA cannot use any device (", ErrorName(*library, code),
+                     "); check that nvidia-smi lists one and that kilnd may open /dev/nvidia*"));
   }
   int version = 0;
   if (library->DriverGetVersion(&version) != CUDA_SUCCESS || version < kVersionMin) {
-    return absl::NotFoundError(absl::StrCat("NVIDIA's driver knows ", VersionName(version),
-                                            "; Kiln needs ", VersionName(kVersionMin), ": ",
+    return absl::NotFoundError(absl::StrCat("NVIDIA's driver supports CUDA ", VersionName(version),
+                                            "; Kiln needs ", VersionName(kVersionMin), "; ",
                                             kRemedy));
   }
   return library;

@@ -82,7 +82,7 @@ absl::StatusOr<char*> Context::AllocateHostMemory(size_t bytes) {
     ReleaseMemory(memory);
   }
   return absl::ResourceExhaustedError(
-      absl::StrCat("the host has no ", bytes, " bytes left that the device can access"));
+      absl::StrCat("the host does not have ", bytes, " bytes left that the device can access"));
 }
 
 void Context::ReleaseMemory(void* memory) { hsa().amd_memory_pool_free(memory); }
@@ -217,7 +217,7 @@ absl::Status Context::Try() {
   if (absl::Status status = Push({&packet, 1}); !status.ok()) return status;
   if (AwaitFor(signal->get(), 1, kTrialSeconds).ok()) return absl::OkStatus();
   absl::Status lost = Health();
-  return lost.ok() ? Lose("its queue does not end a packet") : lost;
+  return lost.ok() ? Lose("its queue does not finish a packet") : lost;
 }
 
 Signal::~Signal() {

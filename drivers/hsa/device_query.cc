@@ -170,13 +170,13 @@ absl::Status CheckUsable(const DeviceFacts& facts, const IsaName& isa) {
   if (FindProcessor(isa.processor) == nullptr) {
     return absl::FailedPreconditionError(
         absl::StrCat("is ", isa.processor.empty() ? "of an unknown kind" : isa.processor,
-                     "; Kiln writes code for ", ProcessorNames()));
+                     "; Kiln generates code for ", ProcessorNames()));
   }
   const int wave = facts.target.limits.threads_per_subgroup;
   const bool known = wave == 64 || (wave == 32 && !absl::StartsWith(isa.processor, "gfx9"));
   if (!known) return absl::FailedPreconditionError(absl::StrCat("has waves of ", wave, " threads"));
   if (facts.memory.handle == 0)
-    return absl::FailedPreconditionError("has no coarse-grained memory of its own");
+    return absl::FailedPreconditionError("has no coarse-grained memory");
   if (facts.arguments.handle == 0)
     return absl::FailedPreconditionError("has no host memory for kernels' arguments");
   return absl::OkStatus();
@@ -251,7 +251,7 @@ absl::StatusOr<std::vector<DeviceFacts>> QueryDevices(const Library& hsa) {
   }
   if (devices.empty()) {
     return absl::NotFoundError(
-        "HSA has no GPU; does rocminfo list one, and does ROCR_VISIBLE_DEVICES let it?");
+        "HSA has no GPU; check that rocminfo lists one and that ROCR_VISIBLE_DEVICES includes it");
   }
   for (DeviceFacts& facts : devices) {
     facts.host = host;

@@ -27,8 +27,9 @@ TEST_F(HsaDeviceTest, CodeObjectsThatDoNotLoadSayWhy) {
     change(image.code);
     const absl::Status status = device().LoadKernel(image).status();
     EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument) << why;
-    EXPECT_THAT(status.message(), HasSubstr("the kernel counter has a code object that does not "
-                                            "load: 0x1010: HSA_STATUS_ERROR_INVALID_CODE_OBJECT"));
+    EXPECT_THAT(status.message(),
+                HasSubstr("the kernel counter has a code object that cannot be "
+                          "loaded: 0x1010: HSA_STATUS_ERROR_INVALID_CODE_OBJECT"));
     EXPECT_THAT(message(), HasSubstr(why));
   };
   refused([](std::string& code) { code = "nonsense"; }, "is no ELF file");
@@ -49,7 +50,7 @@ TEST_F(HsaDeviceTest, CodeForAnotherProcessorIsRefused) {
   Open();
   const absl::Status status = device().LoadKernel(Image(1)).status();
   EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument);
-  EXPECT_THAT(status.message(), HasSubstr("does not load: the error 0x100d"));
+  EXPECT_THAT(status.message(), HasSubstr("cannot be loaded: the error 0x100d"));
   EXPECT_EQ(message(), "the code object is for gfx1100");
 }
 

@@ -16,14 +16,14 @@ TEST_F(HsaDriverTest, WithoutTheKernelsDriverItSaysWhatToLookAt) {
   Open();
   EXPECT_THAT(devices_, IsEmpty());
   EXPECT_THAT(why_none_, HasSubstr("(0x1008: HSA_STATUS_ERROR_OUT_OF_RESOURCES"));
-  EXPECT_THAT(why_none_, HasSubstr("is there /dev/kfd"));
+  EXPECT_THAT(why_none_, HasSubstr("check that /dev/kfd exists"));
 }
 
 TEST_F(HsaDriverTest, WithoutAGpuItSaysHowToFindOut) {
   control_->devices = 0;
   Open();
   EXPECT_THAT(devices_, IsEmpty());
-  EXPECT_THAT(why_none_, HasSubstr("does rocminfo list one"));
+  EXPECT_THAT(why_none_, HasSubstr("check that rocminfo lists one"));
 }
 
 TEST_F(HsaDriverTest, OtherProcessorsAreLeftOut) {
@@ -31,7 +31,7 @@ TEST_F(HsaDriverTest, OtherProcessorsAreLeftOut) {
   Open();
   EXPECT_THAT(devices_, IsEmpty());
   EXPECT_THAT(why_none_, StartsWith("hsa:0 (Stand-in for a GPU of AMD's (GPU-"));
-  EXPECT_THAT(why_none_, HasSubstr("is gfx803; Kiln writes code for gfx90a, gfx942, gfx1030"));
+  EXPECT_THAT(why_none_, HasSubstr("is gfx803; Kiln generates code for gfx90a, gfx942, gfx1030"));
 }
 
 TEST_F(HsaDriverTest, TargetIsWhatTheAgentSays) {

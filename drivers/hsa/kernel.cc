@@ -35,7 +35,7 @@ absl::StatusOr<std::unique_ptr<HsaKernel>> HsaKernel::Load(std::shared_ptr<Conte
   // The grid is counted in threads, in 32 bits.
   if (image.grid_size > std::numeric_limits<uint32_t>::max() / image.block_size) {
     return RefusedKernel(image, "has a grid of ", image.grid_size, " blocks of ", image.block_size,
-                         " threads; at most 2^32 - 1 threads will do");
+                         " threads; at most 2^32 - 1 threads are allowed");
   }
   std::unique_ptr<HsaKernel> kernel(new HsaKernel(std::move(context), image));
   const Library& hsa = kernel->context_->hsa();
@@ -68,7 +68,8 @@ absl::Status HsaKernel::LoadCode(hsa_code_object_reader_t reader) {
     code = hsa.executable_get_symbol_by_name(executable_, kDescriptor, &agent, &symbol_);
   if (code == HSA_STATUS_SUCCESS) return absl::OkStatus();
   if (BlamesCode(code))
-    return RefusedKernel(image(), "has a code object that does not load: ", ErrorName(hsa, code));
+    return RefusedKernel(image(),
+                         "has a code object that cannot be loaded: ", ErrorName(hsa, code));
   return context_->Failure(absl::StrCat("cannot load the kernel ", image().name), code);
 }
 

@@ -19,9 +19,9 @@ absl::StatusOr<std::shared_ptr<const Library>> Library::Open(const std::string& 
   const std::shared_ptr<Library> library = *std::move(opened);
   // Without the kernel driver, the result is HSA_STATUS_ERROR_OUT_OF_RESOURCES.
   if (const hsa_status_t code = library->init(); code != HSA_STATUS_SUCCESS) {
-    return absl::NotFoundError(
-        absl::StrCat("HSA finds no device to work with (", ErrorName(*library, code),
-                     "); is there /dev/kfd, and may kilnd open it and /dev/dri/renderD*?"));
+    return absl::NotFoundError(absl::StrCat(
+        "HSA cannot use any device (", ErrorName(*library, code),
+        "); check that /dev/kfd exists and that kilnd may open it and /dev/dri/renderD*"));
   }
   library->initialised = true;
   uint64_t frequency = 0;

@@ -66,7 +66,7 @@ absl::Status Program::AddPattern(uint8_t value) {
   }
   const hsa_status_t code = context_->hsa().amd_memory_fill(
       pattern, 0x01010101U * value, static_cast<size_t>(kPatternBytes) / sizeof(uint32_t));
-  return ToStatus(context_->hsa(), "cannot write what is to be filled in", code);
+  return ToStatus(context_->hsa(), "cannot write the pattern of a fill", code);
 }
 
 absl::StatusOr<std::unique_ptr<Replay>> Program::TakeReplay() {

@@ -7,7 +7,7 @@ namespace kiln::drivers {
 
 absl::StatusOr<KernelImage> Driver::Finish(const KernelImage& image, const Finisher& finisher) {
   return absl::UnimplementedError(
-      absl::StrCat("the devices of ", name(), " load images as they are"));
+      absl::StrCat("the devices of ", name(), " load kernel images without another step"));
 }
 
 }  // namespace kiln::drivers

@@ -146,7 +146,7 @@ absl::Status Context::AskHealth() {
   if (absl::Status lost = Health(); !lost.ok()) return lost;
   const ze_result_t now = ze().DeviceGetStatus(device());
   if (!MeansLost(now)) return absl::OkStatus();
-  return Lose(ToStatus("it was asked how it is", now).message());
+  return Lose(ToStatus("its state could not be queried", now).message());
 }
 
 absl::Status Context::Try() {
@@ -156,8 +156,8 @@ absl::Status Context::Try() {
   const ze_result_t code = FillAndReadBack(*list, &same);
   ze().CommandListDestroy(*list);
   if (code != ZE_RESULT_SUCCESS)
-    return Lose(ToStatus("it does not fill memory and give it back", code).message());
-  return same ? absl::OkStatus() : Lose("memory that it filled has other contents");
+    return Lose(ToStatus("a test of its memory failed", code).message());
+  return same ? absl::OkStatus() : Lose("a test of its memory read wrong values");
 }
 
 ze_result_t Context::FillAndReadBack(ze_command_list_handle_t list, bool* same) {

@@ -170,7 +170,7 @@ absl::Status CheckUsable(const Answers& answers, bool has_queue) {
       ZE_DEVICE_FP_FLAG_INF_NAN | ZE_DEVICE_FP_FLAG_ROUND_TO_NEAREST | ZE_DEVICE_FP_FLAG_FMA;
   return CheckRequirements({
       {answers.device.type == ZE_DEVICE_TYPE_GPU, "is not a GPU, or does not answer"},
-      {answers.module.spirvVersionSupported >= kSpirvVersionMin, "takes no SPIR-V 1.2"},
+      {answers.module.spirvVersionSupported >= kSpirvVersionMin, "does not accept SPIR-V 1.2"},
       {(answers.module.fp32flags & kFloats) == kFloats,
        "has no infinities, no fused multiply-add, or does not round to nearest"},
       {has_queue, "has no queue that computes"},
@@ -246,8 +246,8 @@ absl::StatusOr<std::vector<DeviceFacts>> QueryDevices(const Library& ze) {
   }
   if (devices.empty()) {
     return absl::NotFoundError(
-        "Level Zero has no device; may kilnd open /dev/dri/renderD*, and does ZE_AFFINITY_MASK let "
-        "it?");
+        "Level Zero has no device; check that kilnd may open /dev/dri/renderD* and that "
+        "ZE_AFFINITY_MASK includes it");
   }
   return devices;
 }

@@ -31,7 +31,7 @@ TEST_F(LevelZeroDeviceTest, KernelsThatDoNotBuildSayWhy) {
   control_->next_build_fails = true;
   const absl::Status status = device().LoadKernel(image).status();
   EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument);
-  EXPECT_THAT(status.message(), HasSubstr("the kernel counter does not build:\nline 1: wrong"));
+  EXPECT_THAT(status.message(), HasSubstr("the kernel counter cannot be built:\nline 1: wrong"));
   EXPECT_EQ(BlockThreadsMax(status), std::nullopt);
   // The reason may be too large a block.
   image.block_size = 128;
@@ -54,7 +54,7 @@ TEST_F(LevelZeroDeviceTest, KernelsThatTheDeviceCannotRunAreRefused) {
                 "takes 255 arguments; the device takes 254");
   ExpectRefused([](KernelImage& image) { image.block_size = 1025; }, "the device takes 1024");
   ExpectRefused([](KernelImage& image) { image.code = StandIn::Spirv(1, false, 32); },
-                "its blocks have 1 threads, but its function wants 32");
+                "declares blocks of 1 threads, but its function needs 32");
   ExpectRefused([](KernelImage& image) { image.shared_bytes = (64 << 10) + 1; },
                 "the device has 65536");
   ExpectRefused([](KernelImage& image) { image.scratch_bytes = 64; }, "64 bytes of scratch");

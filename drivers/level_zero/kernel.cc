@@ -73,15 +73,16 @@ absl::Status LevelZeroKernel::Build() {
   module_ = nullptr;
   if (is_finished) {
     absl::Status failure = context_->Failure(
-        absl::StrCat("the binary of the kernel ", image().name, " is refused"), built);
+        absl::StrCat("the binary of the kernel ", image().name, " was refused"), built);
     // A device that is lost or out of memory loads nothing; other errors are about this binary.
     if (absl::IsUnavailable(failure) || absl::IsResourceExhausted(failure)) return failure;
     return FinishedRefused(failure.message());
   }
   if (built != ZE_RESULT_ERROR_MODULE_BUILD_FAILURE)
     return context_->Failure(absl::StrCat("cannot build the kernel ", image().name), built);
-  const std::string why = absl::StrCat("the kernel ", image().name, " does not build:\n",
-                                       said.empty() ? "the vendor's compiler says nothing" : said);
+  const std::string why =
+      absl::StrCat("the kernel ", image().name, " cannot be built:\n",
+                   said.empty() ? "the vendor's compiler printed no message" : said);
   // The module requires its block size, which may need more registers than there are.
   if (image().block_size > kBlockThreadsSure) return BlocksTooLarge(why, kBlockThreadsSure);
   return absl::InvalidArgumentError(why);
@@ -113,15 +114,15 @@ absl::Status LevelZeroKernel::CheckFunction() const {
   if (code != ZE_RESULT_SUCCESS)
     return context_->Failure(absl::StrCat("cannot inspect the kernel ", image().name), code);
   if (properties.numKernelArgs != static_cast<uint32_t>(image().num_parameters())) {
-    return RefusedKernel(image(), "says that it takes ", image().num_arguments, " arguments",
+    return RefusedKernel(image(), "declares ", image().num_arguments, " arguments",
                          image().takes_slot_table ? " and a slot table" : "",
                          image().runs_parts ? " and its first grid point" : "",
                          ", but its function takes ", properties.numKernelArgs);
   }
   const auto block = static_cast<uint32_t>(image().block_size);
   if (properties.requiredGroupSizeX != 0 && properties.requiredGroupSizeX != block) {
-    return RefusedKernel(image(), "says that its blocks have ", image().block_size,
-                         " threads, but its function wants ", properties.requiredGroupSizeX);
+    return RefusedKernel(image(), "declares blocks of ", image().block_size,
+                         " threads, but its function needs ", properties.requiredGroupSizeX);
   }
   // Less than the device's maximum if a thread needs many registers.
   const auto threads =
@@ -129,7 +130,7 @@ absl::Status LevelZeroKernel::CheckFunction() const {
   if (threads > 0 && image().block_size > threads) {
     return BlocksTooLarge(
         absl::StrCat("the kernel ", image().name, " has blocks of ", image().block_size,
-                     " threads; as it was built the device takes ", threads),
+                     " threads; in its built form the device allows ", threads),
         static_cast<int>(threads));
   }
   const Limits& limits = context_->facts().target.limits;
@@ -150,7 +151,7 @@ absl::StatusOr<std::string> LevelZeroKernel::Binary() const {
   size_t size = 0;
   ze_result_t code = ze.ModuleGetNativeBinary(module_, &size, nullptr);
   if (code == ZE_RESULT_ERROR_UNSUPPORTED_FEATURE || (code == ZE_RESULT_SUCCESS && size == 0))
-    return absl::UnimplementedError("the device gives no binaries");
+    return absl::UnimplementedError("the device cannot return binaries");
   std::string binary(size, '\0');
   if (code == ZE_RESULT_SUCCESS) {
     code = ze.ModuleGetNativeBinary(module_, &size, reinterpret_cast<uint8_t*>(binary.data()));

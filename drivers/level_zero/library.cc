@@ -19,9 +19,9 @@ absl::StatusOr<std::shared_ptr<const Library>> Library::Open(const std::string& 
   if (!opened.ok()) return opened.status();
   const std::shared_ptr<Library> library = *std::move(opened);
   if (const ze_result_t code = library->Init(ZE_INIT_FLAG_GPU_ONLY); code != ZE_RESULT_SUCCESS) {
-    return absl::NotFoundError(
-        absl::StrCat("Level Zero finds no driver with a GPU (", ErrorName(code),
-                     "); is Intel's driver installed, and may kilnd open /dev/dri/renderD*?"));
+    return absl::NotFoundError(absl::StrCat(
+        "Level Zero cannot use any GPU (", ErrorName(code),
+        "); check that Intel's driver is installed and that kilnd may open /dev/dri/renderD*"));
   }
   return library;
 }

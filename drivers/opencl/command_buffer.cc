@@ -79,7 +79,7 @@ absl::StatusOr<std::unique_ptr<CommandBuffer>> CommandBuffer::Record(
     absl::Span<const RecordedLaunch> launches) {
   std::unique_ptr<CommandBuffer> made(new CommandBuffer(extension));
   cl_int code = cl.RetainCommandQueue(queue);
-  if (code != CL_SUCCESS) return ToStatus("cannot keep a command queue", code);
+  if (code != CL_SUCCESS) return ToStatus("cannot retain a command queue", code);
   made->queue_ = Handle<cl_command_queue>(queue, cl.ReleaseCommandQueue);
   const cl_command_buffer_properties_khr properties[] = {CL_COMMAND_BUFFER_FLAGS_KHR,
                                                          CL_COMMAND_BUFFER_SIMULTANEOUS_USE_KHR, 0};

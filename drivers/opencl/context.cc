@@ -82,7 +82,7 @@ absl::Status Context::AskHealth() {
 }
 
 absl::Status Context::Try() {
-  return DeviceWorks() ? Health() : Lose("it does not fill memory and give it back");
+  return DeviceWorks() ? Health() : Lose("a test of its memory failed");
 }
 
 absl::Status Event::Await(Context& context, cl_event event) {

@@ -202,9 +202,9 @@ absl::StatusOr<std::vector<DeviceFacts>> QueryDevices(const Library& cl) {
       devices.push_back(Query(cl, ids[d], platforms[p]));
   }
   if (devices.empty()) {
-    return absl::NotFoundError(
-        absl::StrCat("the OpenCL platforms (", absl::StrJoin(names, ", "),
-                     ") have no device; does the vendor's driver run, and may kilnd open it?"));
+    return absl::NotFoundError(absl::StrCat("the OpenCL platforms (", absl::StrJoin(names, ", "),
+                                            ") have no device; check that the vendor's driver runs "
+                                            "and that kilnd may open its device"));
   }
   std::stable_partition(devices.begin(), devices.end(),
                         [](const DeviceFacts& facts) { return !facts.is_cpu; });

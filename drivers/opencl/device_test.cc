@@ -37,7 +37,7 @@ TEST_F(OpenClDeviceTest, KernelsThatDoNotCompileSayWhy) {
   image.code = "#error";
   const absl::Status status = device().LoadKernel(image).status();
   EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument);
-  EXPECT_THAT(status.message(), HasSubstr("the kernel mixer does not compile:\nline 1: wrong"));
+  EXPECT_THAT(status.message(), HasSubstr("the kernel mixer cannot be compiled:\nline 1: wrong"));
   EXPECT_LT(status.message().size(), 3000u);
   EXPECT_EQ(BlockThreadsMax(status), std::nullopt);
   // The reason may be too large a block.
@@ -59,7 +59,7 @@ TEST_F(OpenClDeviceTest, KernelsThatTheDeviceCannotRunAreRefused) {
                 "takes 127 arguments; the device takes 126");
   ExpectRefused([](KernelImage& image) { image.block_size = 257; }, "the device takes 256");
   ExpectRefused([](KernelImage& image) { image.block_size = 129; },
-                "as it was built the device takes 128");
+                "in its built form the device allows 128");
   KernelImage large = Image(1);
   large.block_size = 129;
   EXPECT_EQ(BlockThreadsMax(device().LoadKernel(large).status()), 128);

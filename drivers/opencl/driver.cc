@@ -33,10 +33,10 @@ OpenClDevice::CommandBufferUse UseOf(const DeviceFacts& facts, const std::string
 absl::Status CheckOffered(const DeviceFacts& facts, const OpenClOptions& options) {
   if (!absl::StrContains(facts.platform, options.platform)) {
     return absl::FailedPreconditionError(
-        absl::StrCat("is not of the platform that was asked for, ", options.platform));
+        absl::StrCat("is not of the requested platform, ", options.platform));
   }
   if (facts.usable.ok() && facts.is_cpu && !options.sharing_host_memory)
-    return absl::FailedPreconditionError("is a CPU, which is offered only where it is named");
+    return absl::FailedPreconditionError("is a CPU, which is used only if it is named");
   return facts.usable;
 }
 
@@ -52,9 +52,9 @@ OpenClDriver::OpenClDriver(OpenClOptions options)
 absl::StatusOr<std::vector<VendorDriver::Openable>> OpenClDriver::Find() {
   const auto cl = Library::Open(options_.library);
   if (!cl.ok()) {
-    return absl::NotFoundError(absl::StrCat(
-        "OpenCL's loader is missing or broken (", cl.status().message(),
-        "); install ocl-icd-libopencl1, anew if it is there, and the vendor's driver"));
+    return absl::NotFoundError(
+        absl::StrCat("OpenCL's loader is missing or broken (", cl.status().message(),
+                     "); install or reinstall ocl-icd-libopencl1, and the vendor's driver"));
   }
   const auto devices = QueryDevices(**cl);
   if (!devices.ok()) return devices.status();

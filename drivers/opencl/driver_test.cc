@@ -31,7 +31,7 @@ TEST_F(OpenClDriverTest, CpusAreOpenedOnlyIfAskedFor) {
   EXPECT_EQ(device().info().model, "stand-in GPU, stand-in");
   EXPECT_EQ(device().info().name, "opencl:0");
   EXPECT_EQ(why_none_,
-            "opencl:1 (stand-in CPU, stand-in) is a CPU, which is offered only where it is named");
+            "opencl:1 (stand-in CPU, stand-in) is a CPU, which is used only if it is named");
   Open({.sharing_host_memory = true});
   ASSERT_EQ(devices_.size(), 2u);
   EXPECT_EQ(devices_[1]->info().name, "opencl:1");
@@ -47,8 +47,8 @@ TEST_F(OpenClDriverTest, OnePlatformMayBeAskedFor) {
   };
   EXPECT_EQ(devices_of("stand"), 1u);
   EXPECT_EQ(devices_of("Intel"), 0u);
-  EXPECT_THAT(why_none_, HasSubstr("(stand-in GPU, stand-in) is not of the platform that was asked "
-                                   "for, Intel"));
+  EXPECT_THAT(why_none_,
+              HasSubstr("(stand-in GPU, stand-in) is not of the requested platform, Intel"));
 }
 
 TEST_F(OpenClDriverTest, WhatTakesTheHostsMemoryIsOpenedOnlyIfAskedFor) {
@@ -56,7 +56,7 @@ TEST_F(OpenClDriverTest, WhatTakesTheHostsMemoryIsOpenedOnlyIfAskedFor) {
   Open();
   EXPECT_THAT(devices_, IsEmpty());
   EXPECT_THAT(why_none_,
-              HasSubstr("(stand-in GPU, stand-in) shares the host's memory, and so is offered"));
+              HasSubstr("(stand-in GPU, stand-in) shares the memory of the host, so it is used"));
   Open({.sharing_host_memory = true});
   EXPECT_EQ(devices_.size(), 2u);
 }

@@ -20,7 +20,7 @@ constexpr int kBlockThreadsSure = 64;
 
 // A device that is lost or out of memory loads nothing; other errors are about this binary.
 absl::Status BinaryRefused(Context& context, const KernelImage& image, cl_int code) {
-  const std::string what = absl::StrCat("the binary of the kernel ", image.name, " is refused");
+  const std::string what = absl::StrCat("the binary of the kernel ", image.name, " was refused");
   const absl::Status failure = context.Failure(what, code);
   if (absl::IsUnavailable(failure) || absl::IsResourceExhausted(failure)) return failure;
   return FinishedRefused(failure.message());
@@ -57,7 +57,7 @@ absl::Status OpenClKernel::Build(const DeviceFacts& facts) {
   code = cl.BuildProgram(program, 1, &device, facts.build_options.c_str(), nullptr, nullptr);
   if (code == CL_BUILD_PROGRAM_FAILURE) {
     const std::string why =
-        absl::StrCat("the kernel ", image().name, " does not compile:\n", BuildLog());
+        absl::StrCat("the kernel ", image().name, " cannot be compiled:\n", BuildLog());
     // The source requires its block size, which may need more registers than there are.
     if (image().block_size > kBlockThreadsSure) return BlocksTooLarge(why, kBlockThreadsSure);
     return absl::InvalidArgumentError(why);
@@ -91,7 +91,7 @@ absl::StatusOr<std::string> OpenClKernel::Binary() const {
   cl_int code =
       cl.GetProgramInfo(program_.get(), CL_PROGRAM_BINARY_SIZES, sizeof(size), &size, nullptr);
   if (code == CL_SUCCESS && size == 0)
-    return absl::UnimplementedError("the device gives no binaries");
+    return absl::UnimplementedError("the device cannot return binaries");
   std::string binary(size, '\0');
   char* to = binary.data();
   // Some implementations compile again for this, and may fail.
@@ -108,7 +108,7 @@ std::string OpenClKernel::BuildLog() const {
   if (cl.GetProgramBuildInfo(program_.get(), context_->device(), CL_PROGRAM_BUILD_LOG, 0, nullptr,
                              &size) != CL_SUCCESS ||
       size == 0) {
-    return "the device's compiler says nothing";
+    return "the device's compiler printed no message";
   }
   std::string log(size, '\0');
   cl.GetProgramBuildInfo(program_.get(), context_->device(), CL_PROGRAM_BUILD_LOG, size, log.data(),
@@ -143,7 +143,7 @@ absl::Status OpenClKernel::CheckFunction(const DeviceFacts& facts) const {
   cl_uint parameters = 0;
   cl.GetKernelInfo(function->get(), CL_KERNEL_NUM_ARGS, sizeof(parameters), &parameters, nullptr);
   if (parameters != static_cast<cl_uint>(image().num_parameters())) {
-    return RefusedKernel(image(), "says that it takes ", image().num_arguments, " arguments",
+    return RefusedKernel(image(), "declares ", image().num_arguments, " arguments",
                          image().takes_slot_table ? " and a slot table" : "",
                          image().runs_parts ? " and its first grid point" : "",
                          ", but its function takes ", parameters);
@@ -155,7 +155,7 @@ absl::Status OpenClKernel::CheckFunction(const DeviceFacts& facts) const {
   if (static_cast<size_t>(image().block_size) > block_size_max) {
     return BlocksTooLarge(
         absl::StrCat("the kernel ", image().name, " has blocks of ", image().block_size,
-                     " threads; as it was built the device takes ", block_size_max),
+                     " threads; in its built form the device allows ", block_size_max),
         static_cast<int>(block_size_max));
   }
   cl_ulong shared_bytes = 0;

@@ -63,7 +63,7 @@ absl::Status SlotTable::NameMemory(absl::Span<char* const> addresses) {
         kernel, CL_KERNEL_EXEC_INFO_SVM_PTRS, pointers.size() * sizeof(void*), pointers.data());
     if (code == CL_SUCCESS) continue;
     named_.clear();
-    return context_->Failure("cannot tell a kernel of its memory", code);
+    return context_->Failure("cannot pass memory to a kernel", code);
   }
   return absl::OkStatus();
 }

@@ -17,8 +17,8 @@ constexpr size_t kFingerprintBytes = 32;
 
 absl::Status BadToken() {
   return errors::WithReason(
-      absl::UnauthenticatedError("the token is unknown, wrong, expired or revoked; an admin of the "
-                                 "daemon makes a new one with `kiln user token add NAME`"),
+      absl::UnauthenticatedError("the token is unknown, wrong, expired or revoked; ask an admin of "
+                                 "the daemon for a new one (`kiln user token add NAME`)"),
       "BAD_TOKEN");
 }
 
@@ -43,7 +43,7 @@ std::string Fingerprint(const std::string& token, const std::string& key) {
 absl::StatusOr<std::string> HashSecret(const std::string& secret) {
   char hash[crypto_pwhash_STRBYTES];
   if (crypto_pwhash_str(hash, secret.data(), secret.size(), kPasses, kHashMemory) != 0)
-    return absl::ResourceExhaustedError("there is no memory to hash a token");
+    return absl::ResourceExhaustedError("not enough memory to hash a token");
   return std::string(hash);
 }
 
@@ -107,28 +107,27 @@ absl::StatusOr<Principal> Authenticator::ByCertificate(const std::string& name) 
   if (user && !user->revoked && user->identities.certificate)
     return Principal{user->name, user->role, "certificate"};
   return errors::WithReason(
-      absl::UnauthenticatedError(
-          "no user of this daemon is known by a certificate of this name; an admin adds one with "
-          "`kiln user add NAME --by certificate`"),
+      absl::UnauthenticatedError("the common name of the certificate is not a user of this daemon; "
+                                 "ask an admin to add it (`kiln user add NAME --by certificate`)"),
       "UNKNOWN_CERTIFICATE");
 }
 
 absl::StatusOr<Principal> Authenticator::BySystemName(const std::string& name) const {
   const auto added = options_.store->Find(name);
   if (added && !added->revoked && !added->identities.system) {
-    return errors::WithReason(absl::UnauthenticatedError(absl::StrCat(
-                                  "this account of the machine has the name of the user ", name,
-                                  ", who is known by a token and may be somebody else: give that "
-                                  "user's token, or have an "
-                                  "admin revoke the user and add the account with `kiln user add ",
-                                  name, " --by system`")),
-                              "ANOTHER_USERS_NAME", {{"user", name}});
+    return errors::WithReason(
+        absl::UnauthenticatedError(absl::StrCat(
+            "this system account has the same name as the user ", name,
+            ", who is identified by a token and may be another person; use that user's token, or "
+            "ask an admin to revoke the user and add the account with `kiln user add ",
+            name, " --by system`")),
+        "ANOTHER_USERS_NAME", {{"user", name}});
   }
   if (CheckUserName(name).ok() && (!added || !added->revoked))
     return Principal{name, added ? added->role : Role::kUser, "socket"};
   return errors::WithReason(
-      absl::UnauthenticatedError("this user of the system may not use the daemon; an admin of the "
-                                 "daemon lets it in with `kiln user add NAME --by system`"),
+      absl::UnauthenticatedError("this system account may not use the daemon; ask an admin to add "
+                                 "it (`kiln user add NAME --by system`)"),
       "SYSTEM_USER");
 }
 
@@ -150,11 +149,11 @@ absl::StatusOr<std::string> Authenticator::AddUser(const std::string& name, Role
                                                    Identities identities) {
   if (!identities.system && CheckUserName(name).ok() && options_.is_account(name, role)) {
     return errors::WithReason(
-        absl::AlreadyExistsError(absl::StrCat(
-            "this machine has an account ", name,
-            ", who may use the daemon by its socket and would share sessions with the user: choose "
-            "another name, or say with `kiln user add ",
-            name, " --by system` that the user is this account")),
+        absl::AlreadyExistsError(
+            absl::StrCat("this machine has a system account ", name,
+                         ", which may use the daemon through its socket and would share sessions "
+                         "with the user; choose another name, or run `kiln user add ",
+                         name, " --by system` if the user is this account")),
         "ACCOUNT_EXISTS", {{"user", name}});
   }
   auto token = Make(absl::InfiniteDuration());

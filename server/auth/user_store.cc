@@ -110,7 +110,7 @@ bool HasHeader(const std::string& path, const std::string& header) {
 absl::Status UnknownUser(const std::string& name) {
   return errors::WithReason(
       absl::NotFoundError(absl::StrCat("there is no user ", Quoted(name),
-                                       " who is not revoked; `kiln user list` shows all")),
+                                       " that is not revoked; `kiln user list` shows all")),
       "UNKNOWN_USER", {{"user", name}});
 }
 
@@ -133,7 +133,7 @@ absl::StatusOr<Identities> ParseIdentities(const std::vector<std::string>& names
     } else {
       return errors::WithReason(
           absl::InvalidArgumentError(absl::StrCat(
-              Quoted(name), " is no identity; there are \"certificate\" and \"system\"")),
+              Quoted(name), " is not a kind of identity; use \"certificate\" or \"system\"")),
           "UNKNOWN_IDENTITY", {{"identity", name}});
     }
   }
@@ -154,12 +154,13 @@ absl::Status CheckUserName(const std::string& name) {
   if (!name.empty() && name.size() <= kLongestName && known &&
       absl::ascii_isalnum(static_cast<unsigned char>(name[0])) && name != kLocalUser)
     return absl::OkStatus();
-  return errors::WithReason(absl::InvalidArgumentError(absl::StrCat(
-                                "a user's name has 1 to ", kLongestName,
-                                " letters, digits, \"_\", \"-\", \".\" and \"@\" and begins with a "
-                                "letter or digit, and \"",
-                                kLocalUser, "\" is taken; ", Quoted(name), " does not")),
-                            "USER_NAME");
+  return errors::WithReason(
+      absl::InvalidArgumentError(absl::StrCat("a user name must have 1 to ", kLongestName,
+                                              " letters, digits, \"_\", \"-\", \".\" and \"@\", "
+                                              "begin with a letter or digit, and not be \"",
+                                              kLocalUser, "\", which is reserved; ", Quoted(name),
+                                              " is not allowed")),
+      "USER_NAME");
 }
 
 absl::StatusOr<std::unique_ptr<UserStore>> UserStore::Open(const std::string& path, int users_max) {
@@ -183,9 +184,10 @@ absl::StatusOr<std::unique_ptr<UserStore>> UserStore::Open(const std::string& pa
 absl::Status UserStore::CheckNotLost(const std::string& path, const std::string& made_later) {
   if (std::filesystem::exists(path) || !std::filesystem::exists(made_later))
     return absl::OkStatus();
-  return absl::DataLossError(absl::StrCat(
-      "there is no ", path, " beside ", made_later, ", and without it everybody on this machine ",
-      "would get in; restore it, or remove ", made_later, " as well to begin without users"));
+  return absl::DataLossError(absl::StrCat("there is no ", path, " beside ", made_later,
+                                          ", and without it every user of this machine ",
+                                          "could use the daemon; restore it, or remove ",
+                                          made_later, " as well to begin without users"));
 }
 
 absl::Status UserStore::Replace(Users users) {
@@ -202,16 +204,17 @@ absl::Status UserStore::Add(const StoredUser& user) {
   absl::MutexLock lock(&mutex_);
   const auto found = users_.find(user.name);
   if (found != users_.end() && !found->second.revoked) {
-    return errors::WithReason(absl::AlreadyExistsError(absl::StrCat(
-                                  "there is a user ", Quoted(user.name), "; `kiln user revoke ",
-                                  user.name, "` ends the old token, and add makes a new one")),
-                              "USER_EXISTS", {{"user", user.name}});
+    return errors::WithReason(
+        absl::AlreadyExistsError(
+            absl::StrCat("there is a user ", Quoted(user.name), "; `kiln user revoke ", user.name,
+                         "` ends the old token, then `kiln user add` makes a new one")),
+        "USER_EXISTS", {{"user", user.name}});
   }
   if (found == users_.end() && static_cast<int>(users_.size()) >= users_max_) {
     return errors::WithReason(
-        absl::ResourceExhaustedError(absl::StrCat(
-            "the daemon knows ", users_.size(),
-            " users, revoked ones among them, and takes no more; add one under a revoked name")),
+        absl::ResourceExhaustedError(absl::StrCat("the daemon knows ", users_.size(),
+                                                  " users, including revoked ones, which is the "
+                                                  "limit; add the user under a revoked name")),
         "TOO_MANY_USERS", {{"limit", absl::StrCat(users_max_)}});
   }
   Users users = users_;
@@ -227,9 +230,8 @@ absl::Status UserStore::Revoke(const std::string& name, absl::Time now) {
     return errors::WithReason(
         absl::NotFoundError(absl::StrCat(
             "there is no user ", Quoted(name),
-            "; `kiln user list` shows all. One of the system's users, who comes without a token, "
-            "is kept out by `kiln user add NAME --by system` first and `kiln user revoke NAME` "
-            "then")),
+            "; `kiln user list` shows all. To keep out a system account, which needs no token, run "
+            "`kiln user add NAME --by system` and then `kiln user revoke NAME`")),
         "UNKNOWN_USER", {{"user", name}});
   }
   if (found->second.revoked) return UnknownUser(name);
@@ -247,8 +249,8 @@ absl::Status UserStore::AddToken(const std::string& name, const StoredToken& tok
   if (tokens.size() >= kTokensMax) {
     return errors::WithReason(absl::ResourceExhaustedError(absl::StrCat(
                                   "the user ", Quoted(name), " has ", tokens.size(),
-                                  " tokens, as many as one user may have; `kiln user token list ",
-                                  name, "` shows them, and `kiln user token revoke ID` ends one")),
+                                  " tokens, which is the limit; `kiln user token list ", name,
+                                  "` shows them, `kiln user token revoke ID` ends one")),
                               "TOO_MANY_TOKENS", {{"limit", absl::StrCat(kTokensMax)}});
   }
   tokens.push_back(token);
@@ -267,7 +269,7 @@ absl::StatusOr<std::string> UserStore::RevokeToken(const std::string& token_id) 
   }
   return errors::WithReason(
       absl::NotFoundError(absl::StrCat("there is no token ", Quoted(token_id),
-                                       "; `kiln user token list NAME` shows a user's")),
+                                       "; `kiln user token list NAME` shows the tokens of a user")),
       "UNKNOWN_TOKEN", {{"token", token_id}});
 }
 

@@ -83,7 +83,7 @@ TEST(UserStore, OneOfTheSystemsUsersIsAddedBeforeHeIsRevoked) {
   const absl::Status unknown = store->Revoke("ann", absl::FromUnixSeconds(1));
   EXPECT_EQ(unknown.code(), absl::StatusCode::kNotFound);
   EXPECT_THAT(std::string(unknown.message()),
-              ::testing::HasSubstr("`kiln user add NAME --by system` first"));
+              ::testing::HasSubstr("run `kiln user add NAME --by system` and then"));
   ASSERT_TRUE(store->Add(Ann()).ok());
   ASSERT_TRUE(store->Revoke("ann", absl::FromUnixSeconds(1)).ok());
   EXPECT_THAT(std::string(store->Revoke("ann", absl::FromUnixSeconds(1)).message()),

@@ -60,10 +60,10 @@ absl::Status CheckBlobName(absl::string_view name) {
   if (!DigestIn(name).empty() || IsPlain(name.substr(sum.size()))) return absl::OkStatus();
   return errors::WithReason(
       absl::InvalidArgumentError(absl::StrCat(
-          "blob name ", Quoted({name.data(), name.size()}), " is neither \"sha256:\" and ",
-          kDigestDigits, " lower-case hexadecimal digits nor a name of 1 to ", kNameBytesMax,
-          " bytes without a colon; either may stand behind \"sum64:\", ", kSumDigits,
-          " such digits and a colon")),
+          "invalid blob name ", Quoted({name.data(), name.size()}), ": use \"sha256:\" and ",
+          kDigestDigits, " lower-case hexadecimal digits, or a name of 1 to ", kNameBytesMax,
+          " bytes without a colon; either may follow \"sum64:\", ", kSumDigits,
+          " hexadecimal digits and a colon")),
       "BAD_BLOB_NAME");
 }
 

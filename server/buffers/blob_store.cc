@@ -304,8 +304,8 @@ absl::Status BlobStore::Refusal(const std::string& name, uint64_t bytes) const {
   const std::string why =
       bytes > static_cast<uint64_t>(limit_)
           ? absl::StrCat("blob ", Quoted(name), " of ", bytes,
-                         " bytes is larger than all blobs may be (", limit_,
-                         " bytes); send less at a time or raise blob_limit")
+                         " bytes is larger than the limit for all blobs (", limit_,
+                         " bytes); send smaller blobs, or raise blob_limit")
           : absl::StrCat(bytes, " bytes of blob ", Quoted(name), " do not fit: ", bytes_, " of ",
                          limit_, " bytes for uploads are in use; delete blobs or raise blob_limit");
   return errors::WithReason(

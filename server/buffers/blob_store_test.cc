@@ -230,7 +230,7 @@ TEST(BlobStore, LimitCountsWhatHasComeOfUnfinishedUploads) {
   const absl::Status hopeless = store.Begin(1, "ann", "c", ~uint64_t{0}, Host()).status();
   EXPECT_EQ(hopeless.code(), absl::StatusCode::kResourceExhausted);
   EXPECT_THAT(std::string(hopeless.message()),
-              HasSubstr("larger than all blobs may be (10 bytes)"));
+              HasSubstr("larger than the limit for all blobs (10 bytes)"));
 }
 
 // An upload that is announced but not sent does not block others.

@@ -30,7 +30,7 @@ absl::Status BlobStore::Upload::Append(absl::Span<const absl::string_view> data)
   if (bytes > size_ - come_) {
     return errors::WithReason(
         absl::InvalidArgumentError(absl::StrCat("blob ", Quoted(name_), " was announced with ",
-                                                size_, " bytes, but more came")),
+                                                size_, " bytes, but more were sent")),
         "BLOB_SIZE", {{"blob", name_}});
   }
   // Without the store's lock: growing the charge may call Reclaim, which takes it.
@@ -46,7 +46,7 @@ absl::Status BlobStore::Upload::Finish() {
   if (!is_complete()) {
     return errors::WithReason(
         absl::InvalidArgumentError(absl::StrCat("blob ", Quoted(name_), " was announced with ",
-                                                size_, " bytes, but ", come_, " came")),
+                                                size_, " bytes, but ", come_, " were sent")),
         "BLOB_SIZE", {{"blob", name_}});
   }
   // The reserved bytes now belong to the stored entry.

@@ -165,10 +165,10 @@ absl::StatusOr<std::shared_ptr<Value>> Pool::Allocate(std::shared_ptr<const Tens
 
 absl::Status Pool::LostError() const {
   const std::string& name = device_.info().name;
-  return errors::WithReason(
-      absl::UnavailableError(absl::StrCat("the tensor was lost when device ", name,
-                                          " failed; the device works again: make it anew")),
-      "DEVICE_LOST", {{"device", name}});
+  return errors::WithReason(absl::UnavailableError(absl::StrCat(
+                                "the tensor was lost when device ", name,
+                                " failed; the device works again, so create the tensor again")),
+                            "DEVICE_LOST", {{"device", name}});
 }
 
 void Pool::Fill(Value& value, absl::Span<const absl::string_view> pieces, Done done) {

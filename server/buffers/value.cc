@@ -22,8 +22,9 @@ std::string TensorType::ToString() const {
 
 absl::Status CheckTensorType(const TensorType& type) {
   if (type.shape.size() > ops::kRankMax) {
-    return absl::InvalidArgumentError(absl::StrCat("a shape with ", type.shape.size(),
-                                                   " dimensions; the most is ", ops::kRankMax));
+    return absl::InvalidArgumentError(absl::StrCat("the shape has ", type.shape.size(),
+                                                   " dimensions; at most ", ops::kRankMax,
+                                                   " are allowed"));
   }
   int64_t bytes = ir::SizeOf(type.dtype);
   if (bytes == 0) return absl::InvalidArgumentError("the dtype is missing or unknown");

@@ -173,15 +173,15 @@ absl::Status KernelCache::OpenReadOnly() {
       uri.c_str(), &raw, SQLITE_OPEN_READONLY | SQLITE_OPEN_URI | SQLITE_OPEN_NOMUTEX, nullptr);
   std::unique_ptr<sqlite3, Database::Closer> handle(raw);
   if (opened != SQLITE_OK || FormatOf(raw) != kFormat) {
-    return absl::UnavailableError(absl::StrCat(
-        "the folder cannot be written to, and ", path_,
-        " is no cache that could be read there; start kilnd with another --cache_dir"));
+    return absl::UnavailableError(
+        absl::StrCat("the folder is read-only, and ", path_,
+                     " is not a cache that can be read; start kilnd with another --cache_dir"));
   }
   database_ = std::make_unique<Database>(handle.release(), path_);
   database_->is_read_only = true;
   if (!std::exchange(complained_, true)) {
     log::Info("kernel_cache_read_only",
-              {{"path", path_}, {"so", "kernels that it has are used, and no others are kept"}});
+              {{"path", path_}, {"so", "its kernels are used, and new ones are not stored"}});
   }
   return absl::OkStatus();
 }
@@ -262,7 +262,7 @@ void KernelCache::Drop(const std::string& digest) {
       "kernel_cache_rejected",
       {{"path", path_},
        {"row", absl::BytesToHexString(digest).substr(0, 12)},
-       {"why", "it was not written under this cache's key; the kernel is compiled again"}});
+       {"why", "it was not written with the key of this cache; the kernel is compiled again"}});
   if (database_->is_read_only) return;
   database_->drop.Blob(1, digest).Step();
   database_->drop.Reset();
@@ -304,7 +304,7 @@ absl::StatusOr<int64_t> KernelCache::Clear() {
     return absl::UnavailableError(absl::StrCat("the kernel cache ", path_, " cannot be opened"));
   if (database_->is_read_only)
     return absl::FailedPreconditionError(
-        absl::StrCat("the kernel cache ", path_, " is in a folder that cannot be written to"));
+        absl::StrCat("the kernel cache ", path_, " is in a read-only folder"));
   const int done = database_->clear.Step();
   const int64_t deleted = sqlite3_changes(database_->handle.get());
   database_->clear.Reset();

@@ -37,14 +37,14 @@ absl::Status CheckPrivate(const std::string& path, const struct stat& found, mod
   if (found.st_uid != geteuid()) {
     return absl::FailedPreconditionError(
         absl::StrCat(path, " belongs to user ", found.st_uid, ", not to user ", geteuid(),
-                     " who runs kilnd, and kilnd trusts what is there: ", kNameAnother));
+                     " who runs kilnd, and kilnd trusts its content: ", kNameAnother));
   }
   const mode_t mode = found.st_mode & 07777;
   if ((mode & 077) == 0) return absl::OkStatus();
-  return absl::FailedPreconditionError(absl::StrFormat(
-      "%s has mode %04o, so that other users can reach it, and kilnd trusts what is there: "
-      "chmod %04o %s, or %s",
-      path, mode, wanted, path, kNameAnother));
+  return absl::FailedPreconditionError(
+      absl::StrFormat("%s has mode %04o, so other users can access it, and kilnd trusts its "
+                      "content: run chmod %04o %s, or %s",
+                      path, mode, wanted, path, kNameAnother));
 }
 
 std::string RandomBytes(size_t count) {
@@ -89,7 +89,7 @@ absl::StatusOr<std::string> Read(const std::string& path) {
   struct stat found {};
   if (fstat(file, &found) != 0) return Failed("read", path);
   if (!S_ISREG(found.st_mode)) {
-    return absl::FailedPreconditionError(absl::StrCat(path, " is no regular file; remove it"));
+    return absl::FailedPreconditionError(absl::StrCat(path, " is not a regular file; remove it"));
   }
   if (absl::Status status = CheckPrivate(path, found, 0600); !status.ok()) return status;
   std::string bytes(kSecretBytes, '\0');
@@ -98,7 +98,7 @@ absl::StatusOr<std::string> Read(const std::string& path) {
     return bytes;
   }
   return absl::DataLossError(absl::StrCat(path, " is damaged: it has ", found.st_size,
-                                          " bytes, and a key has ", kSecretBytes));
+                                          " bytes, but a key has ", kSecretBytes));
 }
 
 }  // namespace
@@ -164,7 +164,8 @@ absl::StatusOr<Secret> Secret::Open(const std::string& path) {
     if (absl::Status made = Make(path); !made.ok()) return made;
     bytes = Read(path);
   }
-  if (absl::IsNotFound(bytes.status())) return absl::UnavailableError("the key file disappears");
+  if (absl::IsNotFound(bytes.status()))
+    return absl::UnavailableError("the key file was removed while kilnd created it");
   if (!bytes.ok()) return bytes.status();
   return Secret(*std::move(bytes));
 }

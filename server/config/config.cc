@@ -86,7 +86,7 @@ absl::Status ApplyTable(const toml::table& table, const std::string& prefix,
       }
     } else if (known == nullptr) {
       return ErrorAt(file, line,
-                     absl::StrCat("unknown key \"", path, "\"; known are ", KnownPaths()));
+                     absl::StrCat("unknown key \"", path, "\"; known keys: ", KnownPaths()));
     } else if (auto value = ValueOf(node, TypeOf(*known))) {
       Set(*known, *std::move(value), config);
     } else {
@@ -168,8 +168,8 @@ absl::Status Check(const Config& config) {
   }
   log::Level level;
   if (!log::ParseLevel(config.log_level, &level)) {
-    return absl::InvalidArgumentError(absl::StrCat("log_level: \"", config.log_level,
-                                                   "\" is none of debug, info, warning, error"));
+    return absl::InvalidArgumentError(absl::StrCat(
+        "log_level: \"", config.log_level, "\" is not allowed; use debug, info, warning or error"));
   }
   for (const Key& key : Keys()) {
     const Value value = Get(key, config);

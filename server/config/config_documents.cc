@@ -20,8 +20,8 @@ int Check(std::string_view form, const std::string& text, const std::string& pat
   std::stringstream have;
   have << file.rdbuf();
   if (file && have.str() == text) return 0;
-  std::cerr << path << " is not what the table of keys gives; run: config_documents " << form
-            << " > " << path << ", or build the target `configuration`\n";
+  std::cerr << path << " is out of date; run: config_documents " << form << " > " << path
+            << ", or build the target `configuration`\n";
   return 1;
 }
 

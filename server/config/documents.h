@@ -6,7 +6,7 @@
 
 namespace kiln::config {
 
-// What `kilnd --help` prints.
+// The text that `kilnd --help` prints.
 std::string HelpText();
 // docs/configuration.md: all keys.
 std::string ReferencePage();

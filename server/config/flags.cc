@@ -57,7 +57,7 @@ absl::StatusOr<std::vector<GivenFlag>> ParseWords(const std::vector<std::string>
     auto flag = ParseWord(words[i]);
     if (!flag.ok()) return flag.status();
     if (!flag->second && ++i < words.size()) flag->second = words[i];
-    if (!flag->second) return BadCommandLine("there is no value after", words[i - 1]);
+    if (!flag->second) return BadCommandLine("a value must follow", words[i - 1]);
     flags.push_back({flag->first, *std::move(flag->second)});
   }
   return flags;

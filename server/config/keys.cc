@@ -340,7 +340,7 @@ Type TypeOf(const Key& key) {
 
 absl::string_view Wanted(Type type) {
   constexpr absl::string_view kWanted[] = {"a string", "an array of strings", "true or false",
-                                           "a whole number, not negative",
+                                           "an integer of 0 or more",
                                            "a number of bytes such as \"512MiB\""};
   return kWanted[static_cast<size_t>(type)];
 }

@@ -64,7 +64,7 @@ absl::string_view NameOf(const Key& key);
 std::string LabelOf(const Key& key);
 
 Type TypeOf(const Key& key);
-// What a value of the type must be, for errors: "a whole number, not negative".
+// Describes the values of the type, for errors: "an integer of 0 or more".
 absl::string_view Wanted(Type type);
 Value Get(const Key& key, const Config& config);
 // Requires: the value has the key's type, and a number fits an int.

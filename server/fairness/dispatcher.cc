@@ -8,7 +8,7 @@
 
 namespace kiln::fairness {
 namespace {
-absl::Status SessionEnded() { return absl::CancelledError("the session has ended"); }
+absl::Status SessionEnded() { return absl::CancelledError("the session was closed"); }
 absl::Status Unwanted() { return absl::CancelledError("cancelled by the client"); }
 }  // namespace
 

@@ -114,10 +114,10 @@ TEST_F(DispatcherTest, RemovedFlowFailsWhatWaits) {
   const auto flow = dispatcher_.AddFlow("ann", 1);
   for (const char* name : {"a", "b", "c"}) Add(flow, name, 1.0);
   dispatcher_.RemoveFlow(flow);
-  EXPECT_THAT(journal_.failed, ElementsAre("c:the session has ended"));
+  EXPECT_THAT(journal_.failed, ElementsAre("c:the session was closed"));
   Add(flow, "late", 1.0);
   EXPECT_THAT(journal_.failed,
-              ElementsAre("c:the session has ended", "late:the session has ended"));
+              ElementsAre("c:the session was closed", "late:the session was closed"));
   dispatcher_.Finished(journal_.tickets[0], 1.0);
   dispatcher_.Finished(journal_.tickets[1], 1.0);
   EXPECT_TRUE(dispatcher_.WaitIdle(absl::ZeroDuration()));
@@ -197,7 +197,7 @@ TEST_F(SlicedWorkTest, StopsAtTheNextSliceWhenItsFlowGoes) {
   AddSliced(ann, "a", 4);
   EXPECT_FALSE(dispatcher_.WaitIdle(absl::ZeroDuration()));
   dispatcher_.RemoveFlow(ann);
-  EXPECT_THAT(journal_.failed, ElementsAre("a:the session has ended"));
+  EXPECT_THAT(journal_.failed, ElementsAre("a:the session was closed"));
   for (size_t piece = 0; piece < 2; ++piece) Finish(piece);
   EXPECT_THAT(journal_.submitted, ElementsAre("a", "a"));
   EXPECT_TRUE(dispatcher_.WaitIdle(absl::ZeroDuration()));
@@ -208,7 +208,7 @@ TEST_F(SlicedWorkTest, FailsOnceIfItsFlowGoesWhileItIsHandedOver) {
   auto work = std::make_shared<SlicedWork>(&journal_, "a", 4);
   work->during_submit_ = [&] { dispatcher_.RemoveFlow(ann); };
   dispatcher_.Enqueue(ann, work);
-  EXPECT_THAT(journal_.failed, ElementsAre("a:the session has ended"));
+  EXPECT_THAT(journal_.failed, ElementsAre("a:the session was closed"));
   EXPECT_THAT(journal_.submitted, ElementsAre("a"));
   Finish(0);
   EXPECT_TRUE(dispatcher_.WaitIdle(absl::ZeroDuration()));

@@ -34,7 +34,7 @@ void TagOrder::Charge(int64_t id, double seconds) {
   // The set is ordered by tag, so a flow must leave it while its tag changes.
   if (flow.waiting) waiting_.erase(KeyOf(id, flow));
   flow.tag += seconds / flow.weight;
-  // It was just served, so it goes behind flows with the same tag.
+  // It was just served, so it goes after flows with the same tag.
   flow.since = arrivals_++;
   if (flow.waiting) waiting_.insert(KeyOf(id, flow));
 }

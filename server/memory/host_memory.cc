@@ -153,14 +153,13 @@ absl::Status Account::Refusal(Use use, int64_t bytes) const {
   }
   return errors::WithReason(
       absl::ResourceExhaustedError(absl::StrCat(
-          "the daemon's host memory has no room for ", Size(bytes), " of ", Name(use), ": ",
+          "the daemon's host memory is too small for ", Size(bytes), " of ", Name(use), ": ",
           memory_->Describe(), ", ", Size(this->bytes()), " of it by ", name_,
           parent_ ? absl::StrCat(" and ", Size(parent_->bytes()), " by ", parent_->name_) : "",
           "; each session is guaranteed ", Size(memory_->guaranteed_),
-          ", and a user's sessions may hold up to ", kTimesOfFree,
-          " times as much as is still free; read answers, release tensors, "
-          "programs and blobs, or start kilnd with a higher "
-          "--host_memory_limit")),
+          ", and all sessions of a user may hold up to ", kTimesOfFree,
+          " times the memory that is free; read answers, release tensors, programs or blobs, or "
+          "start kilnd with a higher --host_memory_limit")),
       "HOST_MEMORY",
       {{"use", std::string(Name(use))},
        {"bytes", absl::StrCat(bytes)},

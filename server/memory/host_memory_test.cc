@@ -43,10 +43,9 @@ TEST(HostMemory, RefusesWithWhoHoldsWhat) {
   EXPECT_EQ(errors::Reason(refused), "HOST_MEMORY");
   EXPECT_THAT(
       std::string(refused.message()),
-      HasSubstr(
-          "no room for 60.0 MiB of graphs: 60.0 MiB of 160.0 MiB are in use (blobs "
-          "60.0 MiB), 60.0 MiB of it by session s1; each session is guaranteed 2.0 MiB, and a "
-          "user's sessions may hold up to 4 times as much as is still free"));
+      HasSubstr("host memory is too small for 60.0 MiB of graphs: 60.0 MiB of 160.0 MiB are in use "
+                "(blobs 60.0 MiB), 60.0 MiB of it by session s1; each session is guaranteed 2.0 "
+                "MiB, and all sessions of a user may hold up to 4 times the memory that is free"));
   EXPECT_EQ(memory->used_bytes(), 60 * kMebibyte);
   EXPECT_EQ(memory->refused(), 1);
   EXPECT_FALSE(held->Resize(80 * kMebibyte).ok());

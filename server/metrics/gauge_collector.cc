@@ -39,10 +39,10 @@ void AddSample(MetricFamily& family, const std::string& label_value, double valu
 std::vector<MetricFamily> PerDevice(const Gauges& now) {
   // The samples below refer to these by index.
   std::vector<MetricFamily> families = {
-      GaugeFamily("kiln_device_memory_used_bytes", "Device memory that is handed out."),
-      GaugeFamily("kiln_device_memory_limit_bytes", "Device memory that may be handed out."),
-      GaugeFamily("kiln_device_memory_cached_bytes", "Freed device memory that is kept for reuse."),
-      GaugeFamily("kiln_device_queue_length", "Runs that wait for the device."),
+      GaugeFamily("kiln_device_memory_used_bytes", "Device memory in use."),
+      GaugeFamily("kiln_device_memory_limit_bytes", "Limit of device memory in use."),
+      GaugeFamily("kiln_device_memory_cached_bytes", "Freed device memory kept for reuse."),
+      GaugeFamily("kiln_device_queue_length", "Runs waiting for the device."),
       GaugeFamily("kiln_device_healthy", "1 if the device can be used, else 0.")};
   for (const DeviceGauges& device : now.devices) {
     AddSample(families[0], device.device, static_cast<double>(device.memory_used_bytes));
@@ -76,11 +76,11 @@ std::vector<UserGauges> ByName(const std::vector<UserGauges>& users, BoundedName
 std::vector<MetricFamily> PerUser(const std::vector<UserGauges>& users) {
   // The samples below refer to these by index.
   std::vector<MetricFamily> families = {
-      CounterFamily("kiln_user_device_seconds_total", "Device time of a user's runs."),
-      CounterFamily("kiln_user_runs_total", "Runs of a user's that ended."),
-      GaugeFamily("kiln_user_memory_bytes", "Device memory that a user's sessions hold."),
+      CounterFamily("kiln_user_device_seconds_total", "Device time of the runs of a user."),
+      CounterFamily("kiln_user_runs_total", "Finished runs of a user."),
+      GaugeFamily("kiln_user_memory_bytes", "Device memory held by the sessions of a user."),
       GaugeFamily("kiln_user_sessions", "Open sessions of a user."),
-      GaugeFamily("kiln_user_waiting_operations", "Operations of a user's that have not ended.")};
+      GaugeFamily("kiln_user_waiting_operations", "Unfinished operations of a user.")};
   for (const UserGauges& user : users) {
     const double values[] = {user.device_seconds, static_cast<double>(user.runs),
                              static_cast<double>(user.memory_bytes),
@@ -97,7 +97,7 @@ std::vector<MetricFamily> PerUser(const std::vector<UserGauges>& users) {
 
 MetricFamily HostMemoryByUse(const Gauges& now) {
   MetricFamily family =
-      GaugeFamily("kiln_host_memory_bytes", "Memory that clients make the daemon hold, by use.");
+      GaugeFamily("kiln_host_memory_bytes", "Host memory held for clients, by use.");
   for (const auto& [use, bytes] : now.host_memory)
     AddSample(family, use, static_cast<double>(bytes), "use");
   return family;
@@ -105,7 +105,7 @@ MetricFamily HostMemoryByUse(const Gauges& now) {
 
 MetricFamily HostMemoryRefused(const Gauges& now) {
   MetricFamily family = CounterFamily("kiln_host_memory_refused_total",
-                                      "What was refused because host memory had no room.");
+                                      "Requests refused because host memory was full.");
   family.metric.emplace_back().counter.value = static_cast<double>(now.host_memory_refused);
   return family;
 }
@@ -128,7 +128,7 @@ std::vector<MetricFamily> GaugeCollector::Collect() const {
   families.push_back(HostMemoryByUse(now));
   families.push_back(HostMemoryRefused(now));
   const std::pair<MetricFamily, int64_t> totals[] = {
-      {GaugeFamily("kiln_host_memory_limit_bytes", "The most that they may."),
+      {GaugeFamily("kiln_host_memory_limit_bytes", "Limit of host memory held for clients."),
        now.host_memory_limit_bytes},
       {GaugeFamily("kiln_sessions", "Open sessions."), now.sessions},
       {GaugeFamily("kiln_connections", "Connect streams attached to sessions."), now.connections},

@@ -47,38 +47,38 @@ struct Metrics::Implementation {
         compiles(AddCounter(*registry, "kiln_compiles_total", "Programs compiled.")),
         compile_failures(AddCounter(*registry, "kiln_compile_failures_total",
                                     "Programs that could not be compiled.")),
-        compile_worker_failures(AddCounter(*registry, "kiln_compile_worker_failures_total",
-                                           "Processes that were lost to the kernel that they "
-                                           "compiled.")),
+        compile_worker_failures(AddCounter(
+            *registry, "kiln_compile_worker_failures_total",
+            "Compilation processes that died or were stopped while compiling a kernel.")),
         compile_seconds(BuildHistogram()
                             .Name("kiln_compile_duration_seconds")
                             .Help("Time to compile a program.")
                             .Register(*registry)
                             .Add({}, Buckets(1e-3, 100))),
         refused_schedules(AddCounter(*registry, "kiln_refused_schedules_total",
-                                     "Kernels that run on the plain schedule, because what the "
-                                     "chosen one made of them is not the kernel.")),
+                                     "Kernels that run with the plain schedule because the chosen "
+                                     "schedule computed something else.")),
         program_hits(
             AddCounter(*registry, "kiln_program_cache_hits_total", "Programs found in memory.")),
         program_misses(AddCounter(*registry, "kiln_program_cache_misses_total",
                                   "Programs not found in memory.")),
         shared_bindings(AddCounter(*registry, "kiln_shared_bindings_total",
-                                   "Values of variables that a program for all values serves.")),
+                                   "Values of variables that use a program for all values.")),
         own_bindings(AddCounter(*registry, "kiln_own_bindings_total",
-                                "Values of variables that have a program of their own.")),
+                                "Values of variables with their own program.")),
         kernel_hits(
             AddCounter(*registry, "kiln_kernel_cache_hits_total", "Kernels found on disk.")),
         kernel_misses(
             AddCounter(*registry, "kiln_kernel_cache_misses_total", "Kernels not found on disk.")),
         kernel_rejected(AddCounter(*registry, "kiln_kernel_cache_rejected_total",
-                                   "Rows of the kernel cache that were dropped because this "
-                                   "daemon's user had not written them so.")),
+                                   "Rows of the kernel cache that were dropped because they were "
+                                   "not written with its key.")),
         received(AddCounter(*registry, "kiln_received_bytes_total",
                             "Tensor and blob bytes from clients.")),
         sent(AddCounter(*registry, "kiln_sent_bytes_total", "Tensor bytes to clients.")),
-        abandoned(AddCounter(*registry, "kiln_abandoned_calls_total",
-                             "Calls with large answers that lost their clients before the "
-                             "answer.")) {
+        abandoned(
+            AddCounter(*registry, "kiln_abandoned_calls_total",
+                       "Calls with large answers whose client went away before the answer.")) {
     prometheus::BuildGauge()
         .Name("kiln_build_info")
         .Help("1, labelled with the daemon's version.")

@@ -25,7 +25,7 @@ std::vector<MetricFamily> ProgramCollector::Collect() const {
        MetricType::Histogram,
        {}},
       {"kiln_kernel_device_seconds_total",
-       "Device time of all runs, divided among kernels as sampled runs were.",
+       "Device time of all runs, divided among kernels in the proportions of sampled runs.",
        MetricType::Counter,
        {}}};
   absl::MutexLock lock(&mutex_);

@@ -10,15 +10,15 @@ using prometheus::BuildHistogram;
 DeviceFamilies::DeviceFamilies(prometheus::Registry& registry)
     : runs(BuildCounter()
                .Name("kiln_replays_total")
-               .Help("Runs of programs that ended, by device.")
+               .Help("Finished runs of programs, by device.")
                .Register(registry)),
       run_failures(BuildCounter()
                        .Name("kiln_replay_failures_total")
-                       .Help("Runs of programs that failed, by device.")
+                       .Help("Failed runs of programs, by device.")
                        .Register(registry)),
       queue_wait(BuildHistogram()
                      .Name("kiln_queue_wait_seconds")
-                     .Help("Time from a run's arrival until the device got it.")
+                     .Help("Time from the arrival of a run until the device got it.")
                      .Register(registry)) {}
 
 PrometheusDevice::PrometheusDevice(DeviceFamilies& families, ProgramTimes& programs,

@@ -78,11 +78,11 @@ absl::Status LimitStore::Set(const std::string& user, const Changes& changes) {
   }
   if (overrides.empty()) users.erase(user);
   if (users.size() > users_max_) {
-    return errors::WithReason(
-        absl::ResourceExhaustedError(absl::StrCat(
-            "limits are set for ", users_.size(),
-            " users, and no more can be; give some the defaults again, or change the defaults")),
-        "TOO_MANY_QUOTAS", {{"limit", absl::StrCat(users_max_)}});
+    return errors::WithReason(absl::ResourceExhaustedError(absl::StrCat(
+                                  "limits are set for ", users_.size(),
+                                  " users, which is the maximum; reset some to the defaults (`kiln "
+                                  "quota set USER NAME=default`), or change the defaults")),
+                              "TOO_MANY_QUOTAS", {{"limit", absl::StrCat(users_max_)}});
   }
   std::vector<std::string> lines;
   for (const auto& [name, set] : users) lines.push_back(ToLine(name, set));

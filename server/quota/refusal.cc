@@ -27,8 +27,8 @@ absl::Status Refusal(const Scope& scope, int64_t asked, int64_t used, int64_t li
   absl::Status status = errors::WithReason(
       absl::ResourceExhaustedError(absl::StrCat(
           "user ", Quoted(scope.user), " may have ", text(limit), " ",
-          limit == 1 ? row.one : row.what, where, in_use, ", so that ", text(asked),
-          in_use.empty() ? "" : " more", " cannot be had; ", row.remedy,
+          limit == 1 ? row.one : row.what, where, in_use, ", so ", text(asked),
+          in_use.empty() ? "" : " more", " would exceed the limit; ", row.remedy,
           ", or ask an admin to raise the limit (`kiln quota set USER ", row.name, "=...`)")),
       kReason,
       {{"user", scope.user},
@@ -62,7 +62,7 @@ absl::Status WithHolders(const absl::Status& refusal, Resource resource,
     if (holder.amount > 0) absl::StrAppend(out, ": ", AmountText(resource, holder.amount));
   });
   absl::Status explained(refusal.code(),
-                         absl::StrCat(refusal.message(), ". Among what there is: ", named,
+                         absl::StrCat(refusal.message(), ". The largest: ", named,
                                       others > 0 ? absl::StrCat("; and ", others, " more") : ""));
   refusal.ForEachPayload([&](absl::string_view url, const absl::Cord& payload) {
     explained.SetPayload(url, payload);

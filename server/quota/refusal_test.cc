@@ -19,7 +19,7 @@ TEST(Refusal, SaysHowMuchIsUsedAndWhatToDo) {
   EXPECT_EQ(status.code(), absl::StatusCode::kResourceExhausted);
   const std::string message(status.message());
   EXPECT_THAT(message, HasSubstr("user \"ann\" may have 4.0 GiB of device memory on cpu:0 and has "
-                                 "3.5 GiB, so that 512.0 MiB more cannot be had"));
+                                 "3.5 GiB, so 512.0 MiB more would exceed the limit"));
   EXPECT_THAT(message, HasSubstr("release tensors"));
   EXPECT_THAT(message, HasSubstr("`kiln quota set USER device_memory=...`"));
   EXPECT_THAT(errors::Details(status),
@@ -31,12 +31,12 @@ TEST(Refusal, SaysHowMuchIsUsedAndWhatToDo) {
 TEST(Refusal, OfOneThingSaysNothingOfUse) {
   const absl::Status status = Refusal({"ann", Resource::kGraphNodes}, 12, 0, 10);
   EXPECT_THAT(std::string(status.message()),
-              HasSubstr("may have 10 nodes in one graph, so that 12 cannot be had; split"));
+              HasSubstr("may have 10 nodes in one graph, so 12 would exceed the limit; split"));
 }
 
 TEST(Refusal, OneIsNotSeveral) {
   EXPECT_THAT(std::string(Refusal({"ann", Resource::kSessions}, 1, 1, 1).message()),
-              HasSubstr("may have 1 session and has 1, so that 1 more cannot be had"));
+              HasSubstr("may have 1 session and has 1, so 1 more would exceed the limit"));
   EXPECT_THAT(std::string(Refusal({"ann", Resource::kSessions}, 1, 2, 2).message()),
               HasSubstr("may have 2 sessions and has 2"));
 }

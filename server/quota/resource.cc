@@ -20,13 +20,13 @@ constexpr ResourceRow kResources[kNumResources] = {
      "wait for answers", false, 1 << 16},
     {Resource::kGraphNodes, "graph_nodes", "nodes in one graph", "node in one graph",
      "split the graph", false, 1 << 18},
-    {Resource::kUploads, "uploads", "uploads under way", "upload under way", "wait for some to end",
-     false, 256},
-    {Resource::kUploadBytes, "upload_bytes", "of uploads under way", "of uploads under way",
-     "wait for some to end", true, 0},
-    {Resource::kDisk, "disk", "of disk for kept sessions", "of disk for kept sessions",
+    {Resource::kUploads, "uploads", "unfinished uploads", "unfinished upload",
+     "wait until some finish", false, 256},
+    {Resource::kUploadBytes, "upload_bytes", "of unfinished uploads", "of unfinished uploads",
+     "wait until some finish", true, 0},
+    {Resource::kDisk, "disk", "of disk for checkpoints", "of disk for checkpoints",
      "release tensors or close sessions before the daemon is restarted", true, 0},
-    {Resource::kWeight, "weight", "weight", "weight", "wait for others", false, kUsualWeight},
+    {Resource::kWeight, "weight", "weight", "weight", "wait for other users", false, kUsualWeight},
 };
 
 }  // namespace

@@ -27,7 +27,7 @@ absl::StatusOr<size_t> FrameMeter::Pass(absl::string_view bytes,
                                         absl::FunctionRef<bool(const Frame&)> admit) {
   const absl::string_view preface = kPreface.substr(preface_bytes_).substr(0, bytes.size());
   if (bytes.substr(0, preface.size()) != preface)
-    return absl::InvalidArgumentError("it does not speak HTTP/2");
+    return absl::InvalidArgumentError("the client does not speak HTTP/2");
   preface_bytes_ += preface.size();
   size_t passed = preface.size();
   while (true) {
@@ -50,7 +50,7 @@ absl::Status FrameMeter::CheckHeaderBlock(const Frame& frame) {
   header_block_bytes_ += frame.payload_bytes + kFrameHeaderBytes;
   if (header_block_bytes_ > kHeaderBlockBytesMax) {
     return absl::ResourceExhaustedError(
-        absl::StrCat("the headers of a call have more than ", kHeaderBlockBytesMax, " bytes"));
+        absl::StrCat("the headers of a call are larger than ", kHeaderBlockBytesMax, " bytes"));
   }
   if ((frame.flags & kEndHeaders) != 0) header_block_bytes_ = 0;
   return absl::OkStatus();

@@ -51,7 +51,8 @@ char* Scratch() {
 absl::StatusOr<std::array<int, 2>> NamedPair(const std::string& name) {
   std::array<int, 2> pair;
   if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0, pair.data()) != 0)
-    return absl::UnavailableError(absl::StrCat("no pair of sockets: ", strerror(errno)));
+    return absl::UnavailableError(
+        absl::StrCat("cannot create a pair of sockets: ", strerror(errno)));
   sockaddr_un address{};
   address.sun_family = AF_UNIX;
   // A name with a leading zero byte is not a file (unix(7)).
@@ -59,7 +60,7 @@ absl::StatusOr<std::array<int, 2>> NamedPair(const std::string& name) {
   const auto size = static_cast<socklen_t>(offsetof(sockaddr_un, sun_path) + 1 + name.size());
   if (bind(pair[0], reinterpret_cast<sockaddr*>(&address), size) == 0) return pair;
   const absl::Status failed =
-      absl::UnavailableError(absl::StrCat("no name for a socket: ", strerror(errno)));
+      absl::UnavailableError(absl::StrCat("cannot bind a socket to a name: ", strerror(errno)));
   for (const int file : pair) close(file);
   return failed;
 }
@@ -111,7 +112,7 @@ bool Link::IsGreeted(absl::Time now) {
 
 absl::Status Link::Introduce(absl::Time now) {
   if (now >= options_.handshake_until)
-    return absl::DeadlineExceededError("the client has not introduced itself in time");
+    return absl::DeadlineExceededError("the client did not complete the handshake in time");
   if (!IsGreeted(now)) {
     interest_ = {.time = std::min(held_until_, options_.handshake_until)};
     return absl::OkStatus();
@@ -157,7 +158,7 @@ absl::Status Link::AdmitFrames(absl::Time now) {
   if (now >= held_until_) held_since_ = absl::InfiniteFuture();
   if (now - held_since_ < kHeldMax) return absl::OkStatus();
   return absl::ResourceExhaustedError(
-      "the client begins calls, or sends small frames, faster than it may");
+      "the client starts calls or sends small frames faster than allowed");
 }
 
 bool Link::Admit(const Frame& frame, absl::Time now) {

@@ -230,8 +230,8 @@ class Relay::Loop {
       return Wake();
     }
     if (status.ok() && !Tell(one))
-      status = absl::UnavailableError(
-          absl::StrCat("the system watches no more sockets: ", strerror(errno)));
+      status =
+          absl::UnavailableError(absl::StrCat("cannot watch another socket: ", strerror(errno)));
     if (status.ok()) return;
     if (!absl::IsOutOfRange(status)) options_.on_refused(one.link->peer(), status);
     End(one);

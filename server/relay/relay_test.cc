@@ -200,7 +200,8 @@ TEST_F(RelayTest, WhoeverDoesNotSpeakHttp2IsRefused) {
   client->Write("GET / HTTP/1.1\r\n\r\n");
   EXPECT_EQ(client->Read(1), "");
   ASSERT_TRUE(Eventually([&] { return !refusals().empty(); }));
-  EXPECT_THAT(refusals()[0], HasSubstr("client: INVALID_ARGUMENT: it does not speak HTTP/2"));
+  EXPECT_THAT(refusals()[0],
+              HasSubstr("client: INVALID_ARGUMENT: the client does not speak HTTP/2"));
 }
 
 TEST_F(RelayTest, WhoeverSaysNothingIsRefusedAfterATime) {
@@ -271,7 +272,7 @@ TEST_F(RelayTest, CallsBeyondTheBudgetWaitAndAreNotLost) {
   client->Write(FrameBytes(Frame::kData, 0, 1));
   EXPECT_EQ(client->Read(1), "");
   ASSERT_TRUE(Eventually([&] { return !refusals().empty(); }));
-  EXPECT_THAT(refusals()[0], HasSubstr("begins calls, or sends small frames, faster than it may"));
+  EXPECT_THAT(refusals()[0], HasSubstr("starts calls or sends small frames faster than allowed"));
 }
 
 TEST_F(RelayTest, ConnectionsThatAreTooManyClose) {

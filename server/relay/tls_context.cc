@@ -65,12 +65,12 @@ absl::StatusOr<TlsContext> LoadTlsContext(const TlsFiles& files, Protocol protoc
   SSL_CTX_set_alpn_select_cb(context.get(),
                              protocol == Protocol::kHttp2 ? SelectHttp2 : SelectHttp1, nullptr);
   if (SSL_CTX_use_certificate_chain_file(context.get(), files.certificate.c_str()) != 1)
-    return bad("certificate", files.certificate, "is no file with a certificate in PEM");
+    return bad("certificate", files.certificate, "is not a file with a certificate in PEM format");
   if (SSL_CTX_use_PrivateKey_file(context.get(), files.key.c_str(), SSL_FILETYPE_PEM) != 1 ||
       SSL_CTX_check_private_key(context.get()) != 1)
-    return bad("key", files.key, "is no file with the certificate's private key in PEM");
+    return bad("key", files.key, "is not a file with the certificate's private key in PEM format");
   if (!files.client_ca.empty() && !TrustClients(context.get(), files.client_ca))
-    return bad("client_ca", files.client_ca, "is no file with certificates in PEM");
+    return bad("client_ca", files.client_ca, "is not a file with certificates in PEM format");
   return context;
 }
 

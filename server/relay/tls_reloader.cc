@@ -44,7 +44,7 @@ void TlsReloader::Look() {
   if (!context.ok() && std::exchange(refused_, state) == state) return;
   if (!context.ok()) {
     log::Warning("tls_files_refused", {{"why", std::string(context.status().message())},
-                                       {"until_mended", "the earlier files stay in use"}});
+                                       {"until_mended", "the previous files stay in use"}});
     return;
   }
   current_ = *std::move(context);

@@ -18,8 +18,8 @@ constexpr size_t kAdminsMax = 2;
 absl::Status NoPeer() {
   return errors::WithReason(
       absl::PermissionDeniedError(
-          "this user of the system has no name, may not use the daemon, or came after too many "
-          "others; use a token instead: an admin makes one with `kiln user add NAME`"),
+          "this system account has no name or may not use the daemon, or too many other accounts "
+          "have used it; use a token instead, which an admin makes with `kiln user add NAME`"),
       "NO_PEER");
 }
 
@@ -27,7 +27,7 @@ absl::Status TooManyCertificates() {
   return errors::WithReason(
       absl::ResourceExhaustedError(absl::StrCat(
           "the daemon has seen certificates of ", Acceptors::kCertificatesMax,
-          " different names since its start, and takes no more; use a token, or restart kilnd")),
+          " different names since its start, which is the limit; use a token, or restart kilnd")),
       "TOO_MANY_CERTIFICATES");
 }
 

@@ -21,8 +21,8 @@ constexpr char kAuthorization[] = "authorization";
 absl::Status NoToken() {
   return errors::WithReason(
       absl::UnauthenticatedError(
-          "this daemon asks who calls: give a token in $KILN_TOKEN or in "
-          "~/.config/kiln/config.toml; an admin of the daemon makes one with `kiln user add NAME`"),
+          "this daemon requires a token: set it in $KILN_TOKEN or in ~/.config/kiln/config.toml; "
+          "an admin of the daemon makes one with `kiln user add NAME`"),
       "NO_TOKEN");
 }
 
@@ -34,8 +34,8 @@ absl::Status NotAllowed(const auth::Principal& caller, absl::string_view method,
           ? "use an admin's token, or the daemon's Unix socket as the user who runs kilnd"
           : "use a user's token; an admin of the daemon makes one with `kiln user add NAME`";
   return errors::WithReason(
-      absl::PermissionDeniedError(absl::StrCat(name, " takes the role ", auth::Name(role_min),
-                                               ", and ", caller.user, " has the role ",
+      absl::PermissionDeniedError(absl::StrCat(name, " requires the role ", auth::Name(role_min),
+                                               ", but ", caller.user, " has the role ",
                                                auth::Name(caller.role), "; ", remedy)),
       "ROLE");
 }
@@ -75,7 +75,8 @@ class Processor : public grpc::AuthMetadataProcessor {
   grpc::Status Process(const InputMetadata& metadata, grpc::AuthContext* connection,
                        OutputMetadata* consumed, OutputMetadata* response) override {
     // The watch would attribute the acceptance to another connection whose call is accepted.
-    if (!IsWhole(metadata)) return {grpc::RESOURCE_EXHAUSTED, "the call's headers have no end"};
+    if (!IsWhole(metadata))
+      return {grpc::RESOURCE_EXHAUSTED, "the headers of the call are incomplete"};
     access_.Mark(*connection, listener_);
     const auto path = metadata.find(":path");
     const absl::Status status = access_.Check(CredentialsOf(metadata, listener_),
@@ -158,7 +159,8 @@ absl::Status Access::Check(const Credentials& credentials, const std::string& me
   absl::Status status = caller.status();
   if (caller.ok()) {
     const auto role_min = auth::LeastRole(method);
-    if (!role_min) return absl::UnimplementedError(absl::StrCat("kilnd has no ", Quoted(method)));
+    if (!role_min)
+      return absl::UnimplementedError(absl::StrCat("kilnd has no method ", Quoted(method)));
     if (caller->role < *role_min) status = NotAllowed(*caller, method, *role_min);
   }
   if (!status.ok()) AuditRefusal(caller.ok() ? caller->user : "", method, status);

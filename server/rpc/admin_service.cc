@@ -54,7 +54,7 @@ absl::StatusOr<auth::Role> RoleOf(const std::string& name) {
   if (name.empty()) return auth::Role::kUser;
   if (const auto role = auth::ParseRole(name)) return *role;
   return errors::WithReason(
-      absl::InvalidArgumentError(absl::StrCat(Quoted(name), " is no role; there are ",
+      absl::InvalidArgumentError(absl::StrCat(Quoted(name), " is not a role; use one of ",
                                               absl::StrJoin(auth::kRoleNames, ", "))),
       "UNKNOWN_ROLE", {{"role", name}});
 }
@@ -65,15 +65,15 @@ constexpr uint64_t kValidSecondsMax = uint64_t{100} * 366 * 24 * 3600;
 absl::Status CheckValidSeconds(uint64_t seconds) {
   if (seconds <= kValidSecondsMax) return absl::OkStatus();
   return errors::WithReason(absl::InvalidArgumentError(absl::StrCat(
-                                "a token is valid for ", kValidSecondsMax,
-                                " seconds at most, or without an end (0); ", seconds, " is more")),
+                                "a token can be valid for at most ", kValidSecondsMax,
+                                " seconds, or without end (0); ", seconds, " is too long")),
                             "TOKEN_TIME");
 }
 
 absl::Status AsksWhoCalls() {
   return errors::WithReason(
-      absl::UnauthenticatedError("the daemon has users now and asks who calls: give a token, which "
-                                 "an admin makes with `kiln user add NAME`"),
+      absl::UnauthenticatedError("the daemon has users now and requires a token, which an admin "
+                                 "makes with `kiln user add NAME`"),
       "NO_TOKEN");
 }
 
@@ -325,7 +325,8 @@ class AdminService final : public v1::AdminService::CallbackService {
   absl::Status Stop(const v1::DrainRequest& request) {
     if (request.device().empty() && !request.undo()) return parts_.stop();
     return errors::WithReason(
-        absl::InvalidArgumentError("a daemon is stopped as a whole, and for good: name no device"),
+        absl::InvalidArgumentError(
+            "`stop` applies to the whole daemon; do not set `device` or `undo`"),
         "STOP_WITH_DEVICE");
   }
   double WeightOf(const std::string& user) const {

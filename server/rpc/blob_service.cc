@@ -51,7 +51,7 @@ class Download : public grpc::ServerWriteReactor<v1::DownloadResponse>,
   }
 
   void OnWriteDone(bool ok) override {
-    if (!ok) return End(absl::CancelledError("the client went away"));
+    if (!ok) return End(absl::CancelledError("the client disconnected"));
     if (sent_ >= value_->bytes()) return End(absl::OkStatus());
     // Checked each time, since the caller may be revoked.
     if (const auto caller = parts_.access->Caller(context_); !caller.ok())

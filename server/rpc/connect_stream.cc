@@ -60,7 +60,8 @@ ConnectStream* ConnectStream::Start(const SessionServiceParts& parts,
 absl::Status ConnectStream::Attach(const v1::ConnectRequest& request) {
   if (!request.has_attach() || request.more_size() > 0) {
     return errors::WithReason(
-        absl::InvalidArgumentError("the first request on Connect must be attach, alone"),
+        absl::InvalidArgumentError(
+            "the first request on Connect must be `attach` without other operations"),
         "NOT_ATTACHED");
   }
   auto session = FindSession(parts_, caller_, request.attach().session_id());
@@ -101,7 +102,8 @@ absl::Status ConnectStream::Handle() {
   if (!session_) return Attach(request);
   if (request.has_attach()) {
     return errors::WithReason(
-        absl::InvalidArgumentError("attach must be the first request on Connect, and come once"),
+        absl::InvalidArgumentError(
+            "`attach` must be the first request on Connect and must not be repeated"),
         "ATTACHED_TWICE");
   }
   if (request.more_size() == 0) return Accept(request, /*travels_alone=*/true);
@@ -321,7 +323,7 @@ void ConnectStream::OnCancel() {
     absl::MutexLock lock(&mutex_);
     broken_ = true;
   }
-  Close(absl::CancelledError("the client went away"));
+  Close(absl::CancelledError("the client disconnected"));
 }
 
 void ConnectStream::OnDone() {

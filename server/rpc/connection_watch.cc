@@ -182,8 +182,8 @@ void ConnectionWatch::LookAtAll() {
   const size_t more_accepted = CountAccepted();
   const std::vector<Traffic> traffic = TrafficOf(all);
   for (const size_t index : BeyondBounds(options_.bounds, traffic, more_accepted))
-    End(*all[index], traffic[index].accepted ? "they make no message of a call"
-                                             : "no call that it brought was accepted");
+    End(*all[index], traffic[index].accepted ? "its bytes do not complete a message of a call"
+                                             : "none of its calls was accepted");
   for (const size_t index : BeyondCalls(options_.bounds, traffic))
     End(*all[index], "its user has too many calls at once");
 }

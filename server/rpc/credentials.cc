@@ -16,10 +16,10 @@ absl::Status CheckListening(const std::vector<std::string>& addresses, const rel
                             bool nobody_known) {
   if (tls.certificate.empty() != tls.key.empty()) {
     return absl::InvalidArgumentError(
-        "tls: certificate and key go together (--tls_certificate, --tls_key)");
+        "tls: set certificate and key together (--tls_certificate, --tls_key)");
   }
   if (tls.empty() && !tls.client_ca.empty())
-    return absl::InvalidArgumentError("tls: client_ca needs a certificate and a key, too");
+    return absl::InvalidArgumentError("tls: client_ca also needs a certificate and a key");
   if (!tls.empty()) {
     if (const auto loaded = relay::LoadTlsContext(tls); !loaded.ok()) return loaded.status();
   }
@@ -27,14 +27,14 @@ absl::Status CheckListening(const std::vector<std::string>& addresses, const rel
     if (absl::StartsWith(address, "unix:") || IsLoopback(address)) continue;
     if (tls.empty()) {
       return absl::InvalidArgumentError(absl::StrCat(
-          "listen: ", address, " can be reached from other machines, so it takes TLS: give ",
+          "listen: ", address, " can be reached from other machines, so it requires TLS: set ",
           "--tls_certificate and --tls_key, or listen on 127.0.0.1"));
     }
     if (nobody_known && tls.client_ca.empty()) {
       return absl::InvalidArgumentError(absl::StrCat(
-          "listen: ", address, " can be reached from other machines, and the daemon has no users: ",
-          "start it on its Unix socket, add some with `kiln user add NAME` and start it again, or ",
-          "give --tls_client_ca"));
+          "listen: ", address, " can be reached from other machines, but the daemon has no users: ",
+          "start it on its Unix socket, add users with `kiln user add NAME` and restart it, or ",
+          "set --tls_client_ca"));
     }
   }
   return absl::OkStatus();
@@ -43,15 +43,16 @@ absl::Status CheckListening(const std::vector<std::string>& addresses, const rel
 absl::Status CheckMetricsListening(const std::string& address, MetricsAccess access) {
   if (IsLoopback(address)) return absl::OkStatus();
   if (access.is_plain) {
-    return absl::InvalidArgumentError(absl::StrCat(
-        "metrics: ", address, " can be reached from other machines, and plain_http is for this ",
-        "machine alone: leave it out, or serve them on 127.0.0.1"));
+    return absl::InvalidArgumentError(
+        absl::StrCat("metrics: ", address,
+                     " can be reached from other machines, but plain_http is only for this ",
+                     "machine: remove plain_http, or serve metrics on 127.0.0.1"));
   }
   if (!access.is_open) return absl::OkStatus();
   return absl::InvalidArgumentError(absl::StrCat(
-      "metrics: ", address, " can be reached from other machines, and the daemon has no users: ",
+      "metrics: ", address, " can be reached from other machines, but the daemon has no users: ",
       "add one with `kiln user add NAME --role viewer`, whose token is the password for scraping, ",
-      "or serve them on 127.0.0.1"));
+      "or serve metrics on 127.0.0.1"));
 }
 
 }  // namespace kiln::rpc

@@ -28,7 +28,7 @@ TEST(Credentials, MetricsAreForOthersOnlyWithAPassword) {
   EXPECT_TRUE(CheckMetricsListening("127.0.0.1:7434", {.is_open = true, .is_plain = true}).ok());
   EXPECT_TRUE(CheckMetricsListening("0.0.0.0:7434", {}).ok());
   EXPECT_THAT(std::string(CheckMetricsListening("0.0.0.0:7434", {.is_plain = true}).message()),
-              HasSubstr("plain_http is for this machine alone"));
+              HasSubstr("plain_http is only for this machine"));
   EXPECT_THAT(std::string(CheckMetricsListening("0.0.0.0:7434", {.is_open = true}).message()),
               HasSubstr("0.0.0.0:7434 can be reached"));
 }
@@ -36,8 +36,8 @@ TEST(Credentials, MetricsAreForOthersOnlyWithAPassword) {
 TEST(Credentials, FilesOfTlsMustBeThere) {
   const std::pair<relay::TlsFiles, const char*> cases[] = {
       {{"/nowhere.pem", "/nowhere.key", ""}, "tls.certificate: /nowhere.pem"},
-      {{"/nowhere.pem", "", ""}, "go together"},
-      {{"", "/nowhere.key", ""}, "go together"},
+      {{"/nowhere.pem", "", ""}, "certificate and key together"},
+      {{"", "/nowhere.key", ""}, "certificate and key together"},
       {{"", "", "/nowhere.pem"}, "needs a certificate"}};
   for (const auto& [files, message] : cases) {
     EXPECT_THAT(std::string(CheckListening({"127.0.0.1:1"}, files, false).message()),

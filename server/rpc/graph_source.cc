@@ -113,7 +113,7 @@ absl::StatusOr<std::shared_ptr<const runtime::GraphSource>> UnpackGraphSource(
   v1::Graph graph;
   if (wire.size() > static_cast<size_t>(std::numeric_limits<int>::max()) ||
       !graph.ParseFromArray(wire.data(), static_cast<int>(wire.size())))
-    return absl::DataLossError("a program's graph cannot be parsed");
+    return absl::DataLossError("the graph of a program cannot be parsed");
   return MakeGraphSource(std::move(graph), account);
 }
 

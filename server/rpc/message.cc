@@ -41,7 +41,8 @@ absl::StatusOr<int> CountFlat(grpc::ByteBuffer& bytes, int field, const std::str
     const uint32_t within = NextElement(input, tag);
     if (within == tag) {
       return errors::WithReason(
-          absl::InvalidArgumentError("what follows an operation in its message must be one"),
+          absl::InvalidArgumentError("operations must not be nested: put all of them directly into "
+                                     "the first one's message"),
           "NESTED_OPERATIONS");
     }
     if (within != 0 || input.BytesUntilLimit() != 0) return Malformed(type);
@@ -52,10 +53,10 @@ absl::StatusOr<int> CountFlat(grpc::ByteBuffer& bytes, int field, const std::str
 }
 
 absl::Status Malformed(const std::string& type) {
-  return errors::WithReason(
-      absl::InvalidArgumentError(absl::StrCat("the message is no ", type.empty() ? "request" : type,
-                                              "; was the client built for another protocol?")),
-      "MALFORMED_MESSAGE");
+  return errors::WithReason(absl::InvalidArgumentError(absl::StrCat(
+                                "the message is not a valid ", type.empty() ? "request" : type,
+                                "; check that client and daemon have the same version")),
+                            "MALFORMED_MESSAGE");
 }
 
 absl::Status Parse(grpc::ByteBuffer& bytes, google::protobuf::Message* message) {

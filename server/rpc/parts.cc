@@ -147,11 +147,11 @@ absl::Status CheckParts(grpc::ByteBuffer& bytes, const Descriptor& type) {
   CodedInputStream input(&reader);
   if (Counter(input).Fits(type)) return absl::OkStatus();
   return errors::WithReason(
-      absl::InvalidArgumentError(absl::StrCat(
-          "a ", type.full_name(), " of ", bytes.Length(),
-          " bytes has so many parts that they would take more memory than a message may: ",
-          kPartBytesMax >> 20, " MiB, or ", kGraphPartBytesMax >> 20,
-          " MiB for those of graphs; send fewer at once")),
+      absl::InvalidArgumentError(
+          absl::StrCat("a ", type.full_name(), " of ", bytes.Length(),
+                       " bytes has so many parts that they would take more memory than allowed: ",
+                       kPartBytesMax >> 20, " MiB, or ", kGraphPartBytesMax >> 20,
+                       " MiB for graphs; send fewer at once")),
       "TOO_MANY_PARTS", {{"type", type.full_name()}});
 }
 

@@ -42,11 +42,11 @@ absl::Status CheckForm(const buffers::Placement& placement) {
   if (static_cast<int64_t>(placement.devices.size()) != places) {
     return BadPlacement(absl::StrCat("the mesh has ", places, " places, but ",
                                      placement.devices.size(),
-                                     " devices are named; name one for each place"));
+                                     " devices are named; name one device for each place"));
   }
   if (placement.spec.size() > ops::kRankMax) {
-    return BadPlacement(absl::StrCat("a spec for ", placement.spec.size(),
-                                     " dimensions; the most is ", ops::kRankMax));
+    return BadPlacement(absl::StrCat("a spec for ", placement.spec.size(), " dimensions; at most ",
+                                     ops::kRankMax, " are allowed"));
   }
   // Sizes depend on the tensor; size 0 passes with every spec.
   const ir::Shape sizes(placement.spec.size(), 0);
@@ -58,8 +58,8 @@ absl::Status CheckForm(const buffers::Placement& placement) {
 
 absl::Status CheckDeviceNames(const std::vector<std::string>& devices) {
   if (static_cast<int64_t>(devices.size()) > graph::kMeshDevicesMax) {
-    return BadPlacement(
-        absl::StrCat(devices.size(), " devices are named; the most is ", graph::kMeshDevicesMax));
+    return BadPlacement(absl::StrCat(devices.size(), " devices are named; at most ",
+                                     graph::kMeshDevicesMax, " are allowed"));
   }
   absl::flat_hash_set<absl::string_view> seen;
   for (const std::string& device : devices) {
@@ -79,7 +79,7 @@ sessions::RequestedPlacement PlacementFromProto(const v1::Placement& proto) {
   if (!proto.has_mesh()) {
     if (placement->devices.size() != 1) {
       requested.error = BadPlacement(absl::StrCat(
-          "a placement without a mesh names one device, and not ", placement->devices.size()));
+          "a placement without a mesh must name one device, not ", placement->devices.size()));
     } else {
       requested.device = std::move(placement->devices[0]);
     }

@@ -155,12 +155,12 @@ void AddFirstCalls(const sessions::Session& session, v1::ListFirstCallsResponse*
 constexpr size_t kExplanationsWaitingMax = 64;
 
 absl::Status TooManyExplanations() {
-  return errors::WithReason(
-      absl::ResourceExhaustedError(absl::StrCat(
-          kExplanationsWaitingMax,
-          " explanations that you asked for are still to be made, as many as one user may have "
-          "waiting; ask again once some have come")),
-      "TOO_MANY_EXPLANATIONS", {{"limit", absl::StrCat(kExplanationsWaitingMax)}});
+  return errors::WithReason(absl::ResourceExhaustedError(absl::StrCat(
+                                kExplanationsWaitingMax,
+                                " explanations that you requested are waiting, which is the limit "
+                                "of a user; try again when some are answered")),
+                            "TOO_MANY_EXPLANATIONS",
+                            {{"limit", absl::StrCat(kExplanationsWaitingMax)}});
 }
 
 class ProgramService final : public v1::ProgramService::CallbackService {
@@ -240,7 +240,7 @@ class ProgramService final : public v1::ProgramService::CallbackService {
     const bool is_queued = parts_.explanations->TrySchedule(
         user->host->user(), kExplanationsWaitingMax, [=, this, caller = *caller] {
           const absl::Status explained = reactor->is_unwanted()
-                                             ? absl::CancelledError("the client went away")
+                                             ? absl::CancelledError("the client disconnected")
                                              : Explain(parts_, caller, *request, response);
           reactor->Answer(parts_, *user, explained, response);
         });
@@ -289,11 +289,10 @@ class ProgramService final : public v1::ProgramService::CallbackService {
   grpc::ServerWriteReactor<v1::TuneProgramResponse>* TuneProgram(
       CallbackServerContext* context, const v1::TuneProgramRequest* request) override {
     return new Refusal<v1::TuneProgramResponse>(End(
-        parts_,
-        errors::WithReason(
-            absl::UnimplementedError("this daemon does not search schedules; programs run with the "
-                                     "schedules the compiler chooses"),
-            "NO_TUNING")));
+        parts_, errors::WithReason(
+                    absl::UnimplementedError("this daemon does not search for schedules; programs "
+                                             "run with the schedules that the compiler chooses"),
+                    "NO_TUNING")));
   }
 
  private:

@@ -17,7 +17,7 @@ namespace {
 absl::StatusOr<quota::Resource> ResourceOf(const std::string& name) {
   if (const auto resource = quota::ParseResource(name)) return *resource;
   return errors::WithReason(absl::InvalidArgumentError(absl::StrCat(
-                                "nothing called ", Quoted(name), " is limited; there are ",
+                                "there is no limit for ", Quoted(name), "; use one of ",
                                 absl::StrJoin(quota::Resources(), ", ",
                                               [](std::string* out, const quota::ResourceRow& row) {
                                                 absl::StrAppend(out, row.name);
@@ -31,10 +31,10 @@ absl::StatusOr<quota::LimitStore::Changes> ChangesIn(const v1::SetQuotaRequest& 
     const auto resource = ResourceOf(name);
     if (!resource.ok()) return resource.status();
     if (*resource == quota::Resource::kWeight && (limit < 1 || limit > quota::kWeightMax)) {
-      return errors::WithReason(
-          absl::InvalidArgumentError(absl::StrCat("weight is 1 to ", quota::kWeightMax, ", and ",
-                                                  quota::kUsualWeight, " unless it is set")),
-          "BAD_WEIGHT");
+      return errors::WithReason(absl::InvalidArgumentError(
+                                    absl::StrCat("weight must be 1 to ", quota::kWeightMax,
+                                                 ", and ", quota::kUsualWeight, " is the default")),
+                                "BAD_WEIGHT");
     }
     // Larger values than can occur are clamped.
     changes[*resource] =

@@ -37,8 +37,9 @@ absl::Status CheckOwner(const std::filesystem::path& folder) {
   if (status.st_uid == geteuid() || geteuid() == 0 || (status.st_mode & S_ISVTX) != 0)
     return absl::OkStatus();
   if ((status.st_mode & (S_IWGRP | S_IWOTH)) == 0 && status.st_uid == 0) return absl::OkStatus();
-  return absl::PermissionDeniedError(absl::StrCat(
-      "the socket's folder ", folder.string(), " belongs to another user; give another --listen"));
+  return absl::PermissionDeniedError(
+      absl::StrCat("the folder of the socket, ", folder.string(),
+                   ", belongs to another user; use another --listen"));
 }
 
 }  // namespace
@@ -60,7 +61,7 @@ absl::StatusOr<std::unique_ptr<SocketClaim>> SocketClaim::Take(const std::string
   if (flock(lock, LOCK_EX | LOCK_NB) != 0) {
     close(lock);
     return absl::AlreadyExistsError(absl::StrCat("another kilnd is running on unix:", path,
-                                                 "; stop it first, or give another --listen"));
+                                                 "; stop it first, or use another --listen"));
   }
   struct stat status {};
   // The lock is held, so this was left by a killed daemon; bind(2) would fail on it.
@@ -68,7 +69,7 @@ absl::StatusOr<std::unique_ptr<SocketClaim>> SocketClaim::Take(const std::string
     if (!S_ISSOCK(status.st_mode)) {
       close(lock);
       return absl::InvalidArgumentError(
-          absl::StrCat(path, " is not a socket; give another --listen"));
+          absl::StrCat(path, " exists and is not a socket; use another --listen"));
     }
     unlink(path.c_str());
   }

@@ -67,8 +67,8 @@ class UploadReader : public grpc::ServerReadReactor<grpc::ByteBuffer>, public Op
       finished_ = true;
     }
     Answer(errors::WithReason(
-        absl::UnavailableError("nothing has come of this upload for a long time, so that it was "
-                               "ended; begin it again"),
+        absl::UnavailableError(
+            "the upload was closed because no data arrived for a long time; start it again"),
         "UPLOAD_IDLE"));
   }
   void OnDone() override { self_.reset(); }
@@ -141,7 +141,7 @@ class UploadReader : public grpc::ServerReadReactor<grpc::ByteBuffer>, public Op
     if (session_ != nullptr) {
       if (session_id == session_id_) return absl::OkStatus();
       return errors::WithReason(
-          absl::InvalidArgumentError("all blobs of an upload must be of one session"),
+          absl::InvalidArgumentError("all blobs of an upload must belong to one session"),
           "OTHER_SESSION");
     }
     auto session = FindSession(parts_, parts_.access->Caller(context_), session_id);
@@ -158,8 +158,8 @@ class UploadReader : public grpc::ServerReadReactor<grpc::ByteBuffer>, public Op
     if (upload_ != nullptr && !upload_->is_complete()) {
       return errors::WithReason(
           absl::InvalidArgumentError(absl::StrCat(
-              "the header of blob ", Quoted(header.blob()), " came before all bytes of blob ",
-              Quoted(response_.blob()), ", which must be complete first")),
+              "the header of blob ", Quoted(header.blob()), " was sent before all bytes of blob ",
+              Quoted(response_.blob()), "; complete that blob first")),
           "EARLY_HEADER", {{"blob", response_.blob()}, {"next", header.blob()}});
     }
     return Begin(header);

@@ -53,7 +53,7 @@ struct BoundProgram {
 };
 
 struct ProgramFuture : Future<std::shared_ptr<const BoundProgram>> {
-  // Progress of the compilation. Set before other threads see the future; null if nobody asks.
+  // Progress of the compilation. Set before other threads see the future; null if it is not needed.
   std::shared_ptr<FirstCall> first_call;
 };
 

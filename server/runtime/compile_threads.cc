@@ -17,8 +17,10 @@ absl::Status CompileThreads::Ask(const memory::Account* account, std::function<v
     return absl::OkStatus();
   return errors::WithReason(
       absl::ResourceExhaustedError(absl::StrCat(
-          options_.waiting_of_one, " programs of yours wait to be compiled, the limit for a user; ",
-          "wait until some are, or start kilnd with a higher fairness.compiles_waiting_limit")),
+          options_.waiting_of_one,
+          " of your programs are waiting to be compiled, which is the limit of a user; ",
+          "wait until some are compiled, or start kilnd with a higher "
+          "fairness.compiles_waiting_limit")),
       "TOO_MANY_COMPILES", {{"limit", absl::StrCat(options_.waiting_of_one)}});
 }
 

@@ -102,10 +102,10 @@ void HealthProbe::Tick(absl::Time now) {
 void HealthProbe::StopRuns() {
   const std::string limit = absl::StrCat(absl::ToDoubleSeconds(options_.longest_run));
   options_.device->dispatcher().StopInFlight(errors::WithReason(
-      absl::ResourceExhaustedError(
-          absl::StrCat("the run had the device for more than ", limit,
-                       " seconds in one kernel, and was stopped: use smaller shapes, split the "
-                       "work into several runs, or start kilnd with a higher --run_seconds_limit")),
+      absl::ResourceExhaustedError(absl::StrCat(
+          "the run was stopped because one of its kernels used the device for more than ", limit,
+          " seconds; use smaller shapes, split the work into several runs, or start kilnd with a "
+          "higher --run_seconds_limit")),
       "RUN_TOO_LONG", {{"limit", limit}}));
   options_.device->device().StopUnwanted();
 }
@@ -184,7 +184,7 @@ void HealthProbe::Compare(const std::shared_ptr<buffers::Value>& result,
         for (size_t i = 0; i < expected.size(); ++i) {
           if ((*found)[i] == expected[i]) continue;
           return self->End(absl::DataLossError(
-              absl::StrCat("a sum that is ", expected[i], " came out as ", (*found)[i])));
+              absl::StrCat("a sum that must be ", expected[i], " was computed as ", (*found)[i])));
         }
         self->End(absl::OkStatus());
       });

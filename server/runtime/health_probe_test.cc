@@ -93,7 +93,7 @@ TEST_F(HealthProbeTest, ADeviceThatComputesWrongNumbersIsOut) {
   now_ += absl::Seconds(10);
   TickAndWait();
   EXPECT_EQ(device_.health(), Health::kFailed);
-  EXPECT_THAT(device_.health_message(), HasSubstr("wrong numbers (a sum that is "));
+  EXPECT_THAT(device_.health_message(), HasSubstr("wrong numbers (a sum that must be "));
   // Work that has begun fails there as well, and permanently.
   EXPECT_EQ(errors::Reason(device_.CheckUsable(false)), "DEVICE_FAILED");
   is_wrong_ = false;

@@ -68,7 +68,7 @@ absl::Status ManagedDevice::CheckUsable(bool new_work) const {
   if (!draining_ || !new_work) return absl::OkStatus();
   return errors::WithReason(
       absl::UnavailableError(
-          absl::StrCat("device ", name(), " is draining and takes no new sessions and programs")),
+          absl::StrCat("device ", name(), " is draining and accepts no new sessions or programs")),
       "DRAINING", {{"device", name()}});
 }
 
@@ -94,8 +94,8 @@ void ManagedDevice::SetDraining(bool draining) {
 }
 
 absl::Status ManagedDevice::FailedBecause(absl::string_view why) const {
-  return errors::WithReason(absl::UnavailableError(absl::StrCat(
-                                "device ", name(), " has failed: ", why, "; use another device")),
+  return errors::WithReason(absl::UnavailableError(absl::StrCat("device ", name(), " failed: ", why,
+                                                                "; use another device")),
                             "DEVICE_FAILED", {{"device", name()}});
 }
 
@@ -104,7 +104,7 @@ void ManagedDevice::Condemn(const std::string& why) {
     absl::MutexLock lock(&mutex_);
     condemned_ = true;
     failure_ = FailedBecause(absl::StrCat("it computes wrong numbers (", why,
-                                          "), and stays out until kilnd is started ", "again"));
+                                          ") and is not used until kilnd is restarted"));
   }
   log::Error("device_condemned", {{"device", name()}, {"why", why}});
   ReportHealth();
@@ -118,7 +118,7 @@ void ManagedDevice::SetUnresponsive(const std::string& why) {
             ? absl::OkStatus()
             : errors::WithReason(absl::UnavailableError(absl::StrCat(
                                      "device ", name(), " does not answer: ", why,
-                                     "; it takes no new sessions and programs before it does")),
+                                     "; until it does, it accepts no new sessions or programs")),
                                  "DEVICE_UNRESPONSIVE", {{"device", name()}});
   }
   if (why.empty()) {

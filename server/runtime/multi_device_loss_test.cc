@@ -255,7 +255,7 @@ TEST_P(MultiDeviceLoss, InMidStepFailsItsRunsAlone) {
     const absl::Status status = Await(run);
     EXPECT_EQ(status.code(), absl::StatusCode::kUnavailable) << status;
     EXPECT_THAT(status.message(),
-                HasSubstr(absl::StrCat("device ", devices_[0]->name(), " has failed: ")));
+                HasSubstr(absl::StrCat("device ", devices_[0]->name(), " failed: ")));
     for (const ValuePointer& result : run.results) EXPECT_EQ(result->status(), status);
   }
   for (const std::vector<Created>& each : steps)

@@ -248,7 +248,7 @@ class RunMixes : public kiln::testing::MultiDeviceTest, public ::testing::WithPa
     {
       absl::MutexLock lock(&user.mutex);
       for (Issued& issued : user.issued)
-        issued.created.run->Stop(absl::CancelledError("the session has ended"));
+        issued.created.run->Stop(absl::CancelledError("the session was closed"));
     }
     StopUnwanted(user);
   }

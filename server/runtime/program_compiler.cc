@@ -49,8 +49,8 @@ absl::Status CheckCount(const graph::Graph& graph, absl::Span<ManagedDevice* con
       absl::InvalidArgumentError(
           graph.sharding
               ? absl::StrCat("the graph's mesh has ", wanted, " places, but ", count,
-                             " devices are given; name one for each place")
-              : absl::StrCat("the graph has no mesh, but ", count, " devices are given; name one")),
+                             " devices are named; name one for each place")
+              : absl::StrCat("the graph has no mesh, but ", count, " devices are named; name one")),
       "WRONG_DEVICE_COUNT");
 }
 

@@ -113,7 +113,7 @@ absl::StatusOr<std::shared_ptr<Program>> FindByPrefix(
     if (found) {
       return errors::WithReason(
           absl::InvalidArgumentError(absl::StrCat(
-              Quoted(prefix), " begins more than one program's digest; give more digits")),
+              Quoted(prefix), " is the beginning of several programs' digests; use more digits")),
           "AMBIGUOUS_PROGRAM");
     }
     found = program;

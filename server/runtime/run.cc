@@ -103,7 +103,7 @@ absl::StatusOr<fairness::Work::Handed> Run::TakeTurn(int member, int64_t ticket,
     }
     refused = SubmitAll(*submission, member, ticket);
   }
-  if (!goes_on) Fail(absl::CancelledError("the session has ended"));
+  if (!goes_on) Fail(absl::CancelledError("the session was closed"));
   absl::Status failure;
   for (const Refused& each : refused) {
     drivers::SubmitResult result;

@@ -108,7 +108,7 @@ class Run : public fairness::Work, public std::enable_shared_from_this<Run> {
     int64_t ticket = 0;
     absl::Status why;
   };
-  // What the lists that are submitted together have in common.
+  // The parts that lists have in common if they are submitted together.
   struct Submission {
     size_t piece = 0;
     drivers::ListPosition begin;

@@ -26,8 +26,8 @@ void AddCommandSeconds(int first, absl::Span<const double> seconds, std::vector<
 
 absl::Status CancelledRun() {
   return errors::WithReason(
-      absl::CancelledError("the run was cancelled by its client, and what it would have updated "
-                           "keeps its value; for its results, run it again"),
+      absl::CancelledError("the client cancelled the run; tensors that it would have updated keep "
+                           "their values; run it again for its results"),
       "CANCELLED");
 }
 
@@ -55,7 +55,7 @@ void Run::Finished(int member, int64_t ticket, const drivers::SubmitResult& resu
   }
   // Before later work of its flow can start.
   if (has_rest && !on.dispatcher().Continue(ticket, self, predicted_seconds()))
-    Fail(absl::CancelledError("the session has ended"));
+    Fail(absl::CancelledError("the session was closed"));
   if (is_end) End();
   // The dispatcher is last, so that a thread that waits for an idle device finds the results
   // resolved and answered. This object, and once nothing runs the devices, may be destroyed. A run

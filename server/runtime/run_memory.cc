@@ -26,8 +26,7 @@ absl::StatusOr<std::shared_ptr<JointMemory>> JointMemory::Make(
   }
   memory->staging = drivers::HostBuffer::Make(loaded->staging_bytes);
   if (memory->staging == nullptr)
-    return absl::ResourceExhaustedError(
-        "no host memory through which devices hand each other values");
+    return absl::ResourceExhaustedError("no host memory to exchange values between devices");
   memory->loaded = std::move(loaded);
   return memory;
 }

@@ -33,9 +33,9 @@ absl::Status CheckPlacement(const Signature& signature, size_t input, const buff
     return placement ? placement->ToString() : std::string("on one device");
   };
   return errors::WithReason(
-      absl::InvalidArgumentError(absl::StrCat(
-          "input ", input, " lies ", describe(has), ", but the program wants it ", describe(wanted),
-          "; Move makes a copy that lies so (kiln.shard, Tensor.to)")),
+      absl::InvalidArgumentError(absl::StrCat("input ", input, " is ", describe(has),
+                                              ", but the program needs it ", describe(wanted),
+                                              "; copy it there (kiln.shard, Tensor.to)")),
       "INPUT_PLACEMENT", {{"input", absl::StrCat(input)}});
 }
 

@@ -28,7 +28,8 @@ absl::StatusOr<std::shared_ptr<const BoundProgram>> VariableProgram::BindAt(
     const Bindings& bindings, const graph::Graph& graph) const {
   std::vector<int64_t> values;
   for (const Variable& variable : bounds_) values.push_back(bindings.at(variable.name));
-  if (!graph_.IsRightAt(graph, values)) return absl::NotFoundError("another form at these values");
+  if (!graph_.IsRightAt(graph, values))
+    return absl::NotFoundError("the graph has another form at these values");
   return Bind(program_, Signature::Of(graph), values);
 }
 

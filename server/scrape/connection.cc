@@ -70,7 +70,7 @@ bool Connection::Advance(const Respond& respond, absl::Time answer_deadline) {
     moved = Read();
     const auto request = ParseRequest(received_);
     if (!request.ok()) {
-      answer_ = Text({.status = 400, .body = "this is no request of HTTP/1.1\n"}, true);
+      answer_ = Text({.status = 400, .body = "not an HTTP/1.1 request\n"}, true);
     } else if (*request) {
       answer_ = Text(respond(**request), (*request)->method != "HEAD");
     } else {

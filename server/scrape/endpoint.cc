@@ -21,7 +21,7 @@ absl::StatusOr<std::unique_ptr<Endpoint>> Endpoint::Start(Options options) {
   if (!socket.ok()) {
     return absl::UnavailableError(
         absl::StrCat("cannot serve metrics on ", address, ": ", socket.status().message(),
-                     "; is the port in use? --metrics_listen gives another, or none"));
+                     "; if the port is in use, choose another with --metrics_listen, or \"none\""));
   }
   endpoint->socket_ = *std::move(socket);
   endpoint->thread_ = std::thread([endpoint = endpoint.get()] { endpoint->Serve(); });
@@ -144,12 +144,13 @@ void Endpoint::Serve() {
 }
 
 Response Endpoint::Respond(const Request& request) const {
-  if (request.path != "/metrics") return {.status = 404, .body = "there is only /metrics\n"};
+  if (request.path != "/metrics")
+    return {.status = 404, .body = "not found: the only page is /metrics\n"};
   if (request.method != "GET" && request.method != "HEAD")
-    return {.status = 405, .body = "/metrics takes GET\n"};
+    return {.status = 405, .body = "method not allowed: use GET\n"};
   if (!options_.allow(request.password)) {
     return {.status = 401,
-            .body = "/metrics takes the token of a viewer or an admin as the password\n",
+            .body = "/metrics requires the token of a viewer or an admin as the password\n",
             .asks_for_password = true};
   }
   return {.status = 200, .body = options_.text()};

@@ -12,7 +12,7 @@
 namespace kiln::scrape {
 namespace {
 
-absl::Status NoRequest() { return absl::InvalidArgumentError("no request of HTTP/1.1"); }
+absl::Status NoRequest() { return absl::InvalidArgumentError("not an HTTP/1.1 request"); }
 
 const char* ReasonOf(int status) {
   switch (status) {

@@ -29,8 +29,9 @@ absl::StatusOr<bool> AnswerLog::Receive(uint64_t sequence) {
   }
   if (sequence != 0 && sequence <= last_received_) return false;
   return errors::WithReason(
-      absl::InvalidArgumentError(absl::StrCat(
-          "operation ", sequence, " came, but the next sequence number is ", last_received_ + 1)),
+      absl::InvalidArgumentError(absl::StrCat("operation ", sequence,
+                                              " was sent, but the next sequence number must be ",
+                                              last_received_ + 1)),
       "BAD_SEQUENCE");
 }
 
@@ -55,8 +56,8 @@ absl::Status AnswerLog::CheckAcknowledged(Limits limits, bool host_is_short) con
   return errors::WithReason(
       absl::ResourceExhaustedError(
           absl::StrCat(answers_.size(), " answers of ", bytes_, " bytes have not been acknowledged",
-                       few ? ", and the daemon's host memory is short" : "",
-                       "; set ConnectRequest.acknowledged")),
+                       few ? ", and the daemon is short of host memory" : "",
+                       "; acknowledge them (ConnectRequest.acknowledged)")),
       "UNACKNOWLEDGED");
 }
 

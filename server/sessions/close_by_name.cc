@@ -22,11 +22,11 @@ int64_t NumberIn(absl::string_view name) {
 
 absl::Status UnknownName(const std::string& name, bool of_anybody) {
   return errors::WithReason(
-      absl::NotFoundError(absl::StrCat(of_anybody ? "there is no session " : "you have no session ",
-                                       Quoted(name),
-                                       of_anybody ? ", and you have left none under that name"
-                                                  : ", nor one left under that name",
-                                       "; `kiln sessions` lists those that there are")),
+      absl::NotFoundError(
+          absl::StrCat(of_anybody ? "there is no session " : "you have no session ", Quoted(name),
+                       of_anybody ? ", and you have not detached one under that name"
+                                  : ", and none detached under that name",
+                       "; `kiln sessions` lists them")),
       "UNKNOWN_NAME", {{"name", name}});
 }
 
@@ -34,8 +34,8 @@ absl::Status Ambiguous(const std::string& name, int64_t left) {
   const std::string other = absl::StrCat("s", left);
   return errors::WithReason(
       absl::FailedPreconditionError(absl::StrCat(
-          Quoted(name), " is a session, and the name under which you have left session ", other,
-          "; attach to that one and leave it under another name, or close it first with `kiln "
+          Quoted(name), " is a session, and also the name under which you detached session ", other,
+          "; attach to that one and detach it under another name, or close it first with `kiln "
           "sessions close ",
           other, "`")),
       "AMBIGUOUS_NAME", {{"name", name}});
@@ -72,7 +72,7 @@ absl::StatusOr<std::shared_ptr<Session>> Registry::FindToClose(const std::string
   }
   if (by_name && by_number && by_name != by_number) return Ambiguous(name, left);
   if (!by_name && !by_number && !knows_all)
-    return Restarting("the daemon is reading which sessions it has kept; ask again");
+    return Restarting("the daemon is still reading the checkpoints of its sessions; try again");
   if (!by_name && !by_number) return UnknownName(name, of_anybody);
   return by_name ? by_name : by_number;
 }

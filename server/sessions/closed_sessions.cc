@@ -30,9 +30,9 @@ bool IsForTheLogAlone(const absl::Status& why) {
 
 absl::Status LostBecause(absl::string_view what, const absl::Status& why) {
   return errors::WithReason(
-      absl::NotFoundError(
-          absl::StrCat("the session is lost with its tensors and programs, since ", what, ": ",
-                       IsForTheLogAlone(why) ? "its log says why (session_lost)" : why.message())),
+      absl::NotFoundError(absl::StrCat(
+          "the session and its tensors and programs are lost because ", what, ": ",
+          IsForTheLogAlone(why) ? "see session_lost in the daemon's log" : why.message())),
       "SESSION_LOST", {{"cause", errors::Reason(why)}});
 }
 

@@ -15,7 +15,7 @@ absl::StatusOr<runtime::ManagedDevice*> FindDevice(
     if (device->name() == name) return device;
   return errors::WithReason(
       absl::NotFoundError(
-          absl::StrCat("there is no device ", Quoted(name), "; there are ",
+          absl::StrCat("there is no device ", Quoted(name), "; available: ",
                        absl::StrJoin(devices, ", ",
                                      [](std::string* out, const runtime::ManagedDevice* device) {
                                        out->append(device->name());

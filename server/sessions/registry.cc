@@ -30,7 +30,7 @@ constexpr absl::Duration kLongestInterval = absl::Hours(1);
 constexpr size_t kIdSize = 32;  // of an id after its mark
 
 absl::Status NotListedYet() {
-  return Restarting("the daemon is reading which sessions it has kept; attach again");
+  return Restarting("the daemon is still reading the checkpoints of its sessions; attach again");
 }
 
 absl::Status UnknownSession() {
@@ -42,16 +42,16 @@ absl::Status UnknownSession() {
 absl::Status NoCheckpoints() {
   return errors::WithReason(
       absl::FailedPreconditionError(
-          "this daemon cannot protect sessions with snapshots, because it has no state folder, as "
-          "its log says (sessions_not_kept); leave snapshot_seconds at 0"),
+          "this daemon cannot write checkpoints of sessions because it has no state folder (see "
+          "sessions_not_kept in its log); set snapshot_seconds to 0"),
       "SNAPSHOTS_UNAVAILABLE");
 }
 
 absl::Status LostSession() {
   return errors::WithReason(
-      absl::NotFoundError("the session is lost with its tensors and programs: the daemon that had "
-                          "it was killed or could not keep it, and another one runs now; open a "
-                          "new one and load the last checkpoint"),
+      absl::NotFoundError("the session and its tensors and programs are lost: its daemon was "
+                          "killed or could not write its checkpoint, and another daemon runs now; "
+                          "open a new session and load your last saved state"),
       "SESSION_LOST");
 }
 
@@ -129,8 +129,8 @@ absl::StatusOr<runtime::ManagedDevice*> Registry::Choose(const std::string& name
 
 absl::Status Registry::TooManySessions() const {
   return errors::WithReason(
-      absl::ResourceExhaustedError(absl::StrCat("this daemon has all ", sessions_.size(),
-                                                " sessions open that it may have; close one, ",
+      absl::ResourceExhaustedError(absl::StrCat("this daemon has ", sessions_.size(),
+                                                " open sessions, which is its limit; close one, ",
                                                 "or start kilnd with a higher --session_limit")),
       "TOO_MANY_SESSIONS", {{"limit", absl::StrCat(options_.sessions_max)}});
 }
@@ -149,9 +149,9 @@ absl::Status Registry::CheckRoomFor(const User& user) const {
     return absl::OkStatus();
   return errors::WithReason(
       absl::ResourceExhaustedError(absl::StrCat(
-          "user ", Quoted(user.name), " has ", held, " sessions open, and ", free, " of ", limit,
-          " are free; one user may have as many as are still free, or ", kSessionsOfAUser,
-          ": close one (`kiln sessions close NAME`), or start kilnd with a higher "
+          "user ", Quoted(user.name), " has ", held, " open sessions, and ", free, " of ", limit,
+          " are free; a user may have as many as are free, and always at least ", kSessionsOfAUser,
+          "; close one (`kiln sessions close NAME`), or start kilnd with a higher "
           "--session_limit")),
       "USER_SESSIONS",
       {{"user", user.name},
@@ -296,8 +296,8 @@ absl::StatusOr<std::shared_ptr<Session>> Registry::FindByName(const std::string&
   }
   if (!knows_all) return NotListedYet();
   return errors::WithReason(
-      absl::NotFoundError(absl::StrCat("you have no session of the name ", Quoted(name),
-                                       ": it was never detached, was closed, or its time is up")),
+      absl::NotFoundError(absl::StrCat("you have no session named ", Quoted(name),
+                                       ": it was never detached, was closed, or has expired")),
       "UNKNOWN_NAME", {{"name", name}});
 }
 
@@ -348,7 +348,7 @@ absl::StatusOr<std::shared_ptr<Session>> Registry::Make(const SessionIdentity& i
     const auto device = FindDevice(devices_, need.device);
     if (!device.ok()) {
       return absl::UnavailableError(
-          absl::StrCat("its device ", Quoted(need.device), " is not there"));
+          absl::StrCat("its device ", Quoted(need.device), " is missing"));
     }
     if (home == nullptr) home = *device;
     // A draining device accepts sessions that it had.

@@ -23,9 +23,9 @@ absl::Status SaysClosed(const absl::Status& status) {
 // The machine has rebooted since, or a file was truncated.
 absl::Status IsBehind() {
   return errors::WithReason(
-      absl::NotFoundError("the session is lost with its tensors and programs: what the daemon had "
-                          "written of it is older than what this client has seen; open a new one "
-                          "and load the last checkpoint"),
+      absl::NotFoundError("the session and its tensors and programs are lost: the daemon's "
+                          "checkpoint of it is older than the results that this client has "
+                          "received; open a new session and load your last saved state"),
       "SESSION_LOST");
 }
 
@@ -36,7 +36,7 @@ absl::Status Replaced() {
 
 absl::Status TakenOver() {
   return errors::WithReason(
-      absl::AbortedError("another process has taken over this session by its name"), "TAKEN_OVER");
+      absl::AbortedError("another process took over this session by its name"), "TAKEN_OVER");
 }
 
 absl::Status BeingRestored(absl::string_view why) {
@@ -174,7 +174,7 @@ absl::StatusOr<Takeover> Session::TakeOver() {
     // restarted now: the new client does not have them to send them again.
     if (state_->executor.executed() < state_->answers.last_received()) {
       return BeingRestored(
-          "what was sent by who has the session now is still being taken; attach again");
+          "the session is still processing operations of its previous client; attach again");
     }
     ++state_->generation;
     // The new client may use the numbers that the previous one has not sent again.
@@ -272,7 +272,7 @@ void Session::Close(const absl::Status& status, bool files_stay) {
   for (const auto& [sequence, entry] : pending) {
     const auto* run = entry.executed ? std::get_if<PendingRun>(&*entry.executed) : nullptr;
     if (run == nullptr || run->run == nullptr) continue;
-    run->run->Stop(absl::CancelledError("the session has ended"));
+    run->run->Stop(absl::CancelledError("the session was closed"));
     has_runs = true;
   }
   if (has_runs) devices().StopUnwanted();

@@ -89,8 +89,8 @@ std::vector<quota::Holder> Session::HoldersOf(quota::Resource resource) const {
       absl::MutexLock lock(&state_->mutex);
       if (state_->stream.sink != nullptr) return {{name, 0}};
       if (state_->parked)
-        return {{absl::StrCat(name, ", left as ", Quoted(state_->parked->name)), 0}};
-      return {{absl::StrCat(name, ", which is away: its client is gone, and `kiln sessions close ",
+        return {{absl::StrCat(name, ", detached as ", Quoted(state_->parked->name)), 0}};
+      return {{absl::StrCat(name, ", whose client is disconnected; `kiln sessions close ",
                             identity().name, "` closes it"),
                0, /*is_idle=*/true}};
     }

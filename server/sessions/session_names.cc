@@ -24,7 +24,7 @@ absl::Status CheckName(absl::string_view what, absl::string_view name) {
   }
   const std::string shown(name.substr(0, kLongestName));
   return errors::WithReason(absl::InvalidArgumentError(absl::StrCat(
-                                "the name of ", what, ", ", Quoted(shown), ", is not made of 1 to ",
+                                "the name of ", what, ", ", Quoted(shown), ", must have 1 to ",
                                 kLongestName, " letters, digits and \"._-\"")),
                             "BAD_NAME", {{"name", shown}});
 }
@@ -34,11 +34,11 @@ absl::Status SessionNames::Claim(const std::string& user, const std::string& nam
   absl::MutexLock lock(&mutex_);
   const auto [entry, is_new] = sessions_.emplace(Name(user, name), session);
   if (!is_new && entry->second != session) {
-    return errors::WithReason(absl::AlreadyExistsError(absl::StrCat(
-                                  "your session s", entry->second, " has the name ", Quoted(name),
-                                  "; attach to it, close it with `kiln sessions close ", name,
-                                  "`, or take another name")),
-                              "NAME_TAKEN", {{"name", name}});
+    return errors::WithReason(
+        absl::AlreadyExistsError(absl::StrCat(
+            "your session s", entry->second, " has the name ", Quoted(name),
+            "; attach to it, close it with `kiln sessions close ", name, "`, or use another name")),
+        "NAME_TAKEN", {{"name", name}});
   }
   Name& current = names_[session];
   if (current != entry->first && !current.second.empty()) sessions_.erase(current);

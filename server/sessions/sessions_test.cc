@@ -48,7 +48,7 @@ TEST(AnswerLog, EachSequenceNumberOnce) {
   EXPECT_FALSE(*log.Receive(2));
   EXPECT_FALSE(log.Receive(0).ok());
   EXPECT_THAT(std::string(log.Receive(4).status().message()),
-              HasSubstr("the next sequence number is 3"));
+              HasSubstr("the next sequence number must be 3"));
   EXPECT_EQ(log.last_received(), 2);
 }
 
@@ -72,10 +72,9 @@ TEST(AnswerLog, FewAnswersMayWaitWhileMemoryIsShort) {
   log.Add(AnswerOf(1, 300 << 10));
   log.Add(AnswerOf(2));
   EXPECT_TRUE(log.CheckAcknowledged({2, 300 << 10}, false).ok());
-  EXPECT_THAT(
-      std::string(log.CheckAcknowledged({2, 300 << 10}, true).message()),
-      HasSubstr("2 answers of 307200 bytes have not been acknowledged, and the daemon's host "
-                "memory is short"));
+  EXPECT_THAT(std::string(log.CheckAcknowledged({2, 300 << 10}, true).message()),
+              HasSubstr("2 answers of 307200 bytes have not been acknowledged, and the daemon is "
+                        "short of host memory"));
   EXPECT_EQ(errors::Reason(log.CheckAcknowledged({1, 300 << 10}, false)), "UNACKNOWLEDGED");
   EXPECT_EQ(errors::Reason(log.CheckAcknowledged({2, 1 << 10}, false)), "UNACKNOWLEDGED");
   log.Acknowledge(1);

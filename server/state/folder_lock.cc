@@ -78,8 +78,8 @@ absl::StatusOr<std::unique_ptr<FolderLock>> FolderLock::Take(const std::string& 
     const auto holder = HolderOf(file);
     const absl::Status taken = absl::AlreadyExistsError(
         absl::StrCat("another kilnd", holder ? absl::StrCat(" (process ", *holder, ")") : "",
-                     " uses the state folder ", folder,
-                     "; stop it first, or name another folder with --state_dir"));
+                     " is using the state folder ", folder,
+                     "; stop it first, or use another folder with --state_dir"));
     close(file);
     return taken;
   }

@@ -26,8 +26,8 @@ std::string LastLine(size_t lines) { return absl::StrCat("end of ", lines); }
 }  // namespace
 
 absl::Status Damaged(const std::string& path) {
-  return absl::DataLossError(
-      absl::StrCat(path, " is damaged; restore it, or remove it and enter its content again"));
+  return absl::DataLossError(absl::StrCat(
+      path, " is damaged; restore it from a backup, or remove it and enter its content again"));
 }
 
 absl::StatusOr<std::vector<std::string>> ReadLines(const std::string& path,

@@ -122,8 +122,8 @@ def test_passes_by_configuration():
 
 @pytest.mark.parametrize("flag, why", [
     ("--disable_passes=emit", r'cannot switch off the pass \\"emit\\"'),
-    ("--disable_passes=frobnicate", r'there is no pass \\"frobnicate\\"; the passes are differentiate'),
-    ("--dump_passes=frobnicate", r'there is no pass \\"frobnicate\\"'),
+    ("--disable_passes=frobnicate", r'unknown pass \\"frobnicate\\"; the passes are differentiate'),
+    ("--dump_passes=frobnicate", r'unknown pass \\"frobnicate\\"'),
 ])
 def test_refused_passes(flag, why):
     with pytest.raises(RuntimeError, match=why):
@@ -177,12 +177,12 @@ def test_opencl_devices_are_there_if_named():
 
 
 @pytest.mark.parametrize("devices, why", [
-    ("cpu,gpu", "there is no device named gpu"),
-    ("cpu:1", "there is no device named cpu:1; cpu:0 is not asked for"),
-    ("null:64", r'there is no \\"null:64\\"; give null, or null:0 to null:63'),
-    ("cpu,null:-1", r'there is no \\"null:-1\\"'),
-    ("null:two", r'there is no \\"null:two\\"'),
-    ("nullify", r'there is no \\"nullify\\"'),
+    ("cpu,gpu", "no device was found named gpu"),
+    ("cpu:1", "no device was found named cpu:1; cpu:0 was not requested"),
+    ("null:64", r'unknown device \\"null:64\\"; use null, or null:0 to null:63'),
+    ("cpu,null:-1", r'unknown device \\"null:-1\\"'),
+    ("null:two", r'unknown device \\"null:two\\"'),
+    ("nullify", r'unknown device \\"nullify\\"'),
 ])
 def test_devices_that_there_are_not(devices, why):
     with pytest.raises(RuntimeError, match=why):

@@ -44,7 +44,7 @@ TEST(AmdgcnTextTest, NeighboursAreReadAtOnce) {
 
 TEST(AmdgcnTextTest, ProcessorsAndSubgroupsThatAreNotAreNamed) {
   EXPECT_THAT(TextOf(kPlain, AmdgcnTarget("gfx1", 32)),
-              HasSubstr("no code objects for the processor \"gfx1\""));
+              HasSubstr("unknown processor for code objects \"gfx1\""));
   EXPECT_THAT(TextOf(kPlain, AmdgcnTarget("gfx90a", 32)),
               HasSubstr("gfx90a has no subgroups of 32 threads"));
 }

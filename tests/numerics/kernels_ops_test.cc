@@ -167,7 +167,7 @@ TEST_F(KernelsTest, ArithmeticOfShortFloatsIsRefused) {
                                              w.kernel, HostTarget());
   EXPECT_EQ(status.code(), absl::StatusCode::kUnimplemented);
   EXPECT_THAT(std::string(status.message()),
-              testing::HasSubstr("no code for add of float16 on x86-64"));
+              testing::HasSubstr("cannot generate code for add of float16 on x86-64"));
 }
 
 }  // namespace

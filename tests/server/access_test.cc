@@ -55,7 +55,7 @@ TEST_F(AccessTest, LoopbackIsOpenUntilThereIsAUser) {
   ASSERT_TRUE(anybody.opened.ok()) << anybody.opened.error_message();
   const grpc::Status drained = Drain(anybody);
   EXPECT_EQ(drained.error_code(), grpc::PERMISSION_DENIED);
-  EXPECT_THAT(drained.error_message(), HasSubstr("AdminService/Drain takes the role admin"));
+  EXPECT_THAT(drained.error_message(), HasSubstr("AdminService/Drain requires the role admin"));
   EXPECT_THAT(drained.error_message(), HasSubstr("use an admin's token"));
   EXPECT_EQ(Drain(owner_).error_code(), grpc::NOT_FOUND);  // the device is not found
   auto stream = anybody.Connect();

@@ -165,7 +165,7 @@ TEST_F(AdminTest, DaemonCacheAndUsers) {
   grpc::ClientContext tune_context;
   const grpc::Status tune = client_.programs->TuneProgram(&tune_context, {})->Finish();
   EXPECT_EQ(tune.error_code(), grpc::UNIMPLEMENTED);
-  EXPECT_THAT(tune.error_message(), HasSubstr("does not search schedules"));
+  EXPECT_THAT(tune.error_message(), HasSubstr("does not search for schedules"));
 }
 
 grpc::Status Drain(Client& client, const std::string& device, bool undo) {

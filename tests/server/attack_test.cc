@@ -239,7 +239,7 @@ TEST_F(AttackTest, UploadsThatNobodyUses) {
     if (!last.ok()) break;
   }
   EXPECT_EQ(last.error_code(), grpc::RESOURCE_EXHAUSTED);
-  EXPECT_THAT(last.error_message(), HasSubstr("the daemon's host memory has no room"));
+  EXPECT_THAT(last.error_message(), HasSubstr("the daemon's host memory is too small"));
   EXPECT_THAT(last.error_message(), HasSubstr("by session s"));
   EXPECT_EQ(Reason(last), "HOST_MEMORY");
   EXPECT_TRUE(Client(address_).Upload("mine", std::string(kMebibyte / 2, 'x')).ok());

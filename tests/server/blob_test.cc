@@ -231,7 +231,7 @@ TEST(Blob, OneValueFromSeveralBlobs) {
             "TOO_MANY_PIECES");
   const v1::Result often = stream->Call(WritePieces(4, std::vector<std::string>(50'000, "b"), 4));
   EXPECT_EQ(Reason(often.error()), "SIZE_MISMATCH");
-  EXPECT_THAT(often.error().message(), HasSubstr("takes 16 bytes, but 22 or more are given"));
+  EXPECT_THAT(often.error().message(), HasSubstr("takes 16 bytes, but 22 or more were sent"));
 }
 
 TEST(Blob, Refusals) {
@@ -240,7 +240,8 @@ TEST(Blob, Refusals) {
   EXPECT_EQ(client.Upload("a:b", "x").error_code(), grpc::INVALID_ARGUMENT);
   const grpc::Status full = client.Upload("big", std::string((1 << 20) + 1, 'x'));
   EXPECT_EQ(full.error_code(), grpc::RESOURCE_EXHAUSTED);
-  EXPECT_THAT(full.error_message(), HasSubstr("larger than all blobs may be (1048576 bytes)"));
+  EXPECT_THAT(full.error_message(),
+              HasSubstr("larger than the limit for all blobs (1048576 bytes)"));
   client.session.set_session_id("nobody");
   EXPECT_EQ(client.Upload("a", "x").error_code(), grpc::NOT_FOUND);
   std::string data;

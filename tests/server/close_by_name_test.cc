@@ -61,15 +61,16 @@ TEST_F(CloseByNameTest, WhoseClientWasKilledIsNotLockedOut) {
   AllowSessions("ann", 1);
   auto stream = ann_.Connect();
   ASSERT_FALSE(stream->Call(Write(1, std::vector<float>(100))).has_error());
-  EXPECT_THAT(Client(tcp(), {.token = token_}).opened.error_message(), Not(HasSubstr("away")));
+  EXPECT_THAT(Client(tcp(), {.token = token_}).opened.error_message(),
+              Not(HasSubstr("disconnected")));
   EXPECT_EQ(BuffersOfAnn(), 1);
   stream->Drop();
   ASSERT_TRUE(Eventually([&] { return IsAway(name_); }));
   Client again(tcp(), {.token = token_});
   EXPECT_EQ(Reason(again.opened), "QUOTA_EXCEEDED");
-  EXPECT_THAT(again.opened.error_message(),
-              HasSubstr("which is away: its client is gone, and `kiln sessions close " + name_ +
-                        "` closes it"));
+  EXPECT_THAT(
+      again.opened.error_message(),
+      HasSubstr("whose client is disconnected; `kiln sessions close " + name_ + "` closes it"));
   ASSERT_TRUE(End(again, name_).ok());
   EXPECT_TRUE(Client(tcp(), {.token = token_}).opened.ok());
   EXPECT_TRUE(Eventually([&] { return BuffersOfAnn() == 0; }));

@@ -202,7 +202,7 @@ TEST_F(CppClientTest, CancelEndsWhatTheDeviceHasNotBegun) {
        {last.done.Get().status(), client_->Read(last.outputs[0]).Get().status()}) {
     EXPECT_EQ(status.code(), absl::StatusCode::kCancelled) << status;
     EXPECT_EQ(ErrorReason(status), "CANCELLED");
-    EXPECT_THAT(std::string(status.message()), HasSubstr("for its results, run it again"));
+    EXPECT_THAT(std::string(status.message()), HasSubstr("run it again for its results"));
   }
   daemon_.device().LetGo();
   EXPECT_TRUE(first.done.Get().ok());

@@ -63,7 +63,7 @@ std::vector<Mistake> Mistakes() {
        "handle 1 has been used before", "HANDLE_REUSED"},
       {"write of wrong size",
        Changed(Write(20, {1, 2}), [](auto* r) { r->mutable_write()->set_shape(0, 3); }),
-       grpc::INVALID_ARGUMENT, "float32[3] takes 12 bytes, but 8 are given", "SIZE_MISMATCH"},
+       grpc::INVALID_ARGUMENT, "float32[3] takes 12 bytes, but 8 were sent", "SIZE_MISMATCH"},
       {"write without dtype",
        Changed(Write(21, {1}), [](auto* r) { r->mutable_write()->clear_dtype(); }),
        grpc::INVALID_ARGUMENT, "dtype is missing or unknown", "BAD_TENSOR_TYPE"},
@@ -247,7 +247,7 @@ TEST(Errors, StreamsThatBreakTheRulesEnd) {
     const grpc::Status status = stream->End();
     EXPECT_EQ(status.error_code(), grpc::INVALID_ARGUMENT);
     EXPECT_THAT(status.error_message(),
-                HasSubstr("operation 5 came, but the next sequence number is 1"));
+                HasSubstr("operation 5 was sent, but the next sequence number must be 1"));
   }
   {
     grpc::ClientContext context;
@@ -256,7 +256,7 @@ TEST(Errors, StreamsThatBreakTheRulesEnd) {
     v1::ConnectResponse response;
     EXPECT_FALSE(stream->Read(&response));
     const grpc::Status status = stream->Finish();
-    EXPECT_THAT(status.error_message(), HasSubstr("must be attach"));
+    EXPECT_THAT(status.error_message(), HasSubstr("must be `attach`"));
   }
   auto stream = client.Connect();
   EXPECT_FALSE(stream->Call(Write(1, {1})).has_error());

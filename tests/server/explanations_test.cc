@@ -119,7 +119,7 @@ class ManyExplanations {
       } else {
         EXPECT_EQ(explained.error_code(), grpc::RESOURCE_EXHAUSTED);
         EXPECT_THAT(explained.error_message(),
-                    HasSubstr("as many as one user may have waiting; ask again"));
+                    HasSubstr("which is the limit of a user; try again"));
         ++refused_;
       }
     });

@@ -99,7 +99,7 @@ TEST_F(FloodTest, HeadersWithoutEndEndTheirConnection) {
   });
   ExpectMemoryWithin(100 * kMebibyte);
   ExpectLogged("event=connection_refused peer=127.0.0.1:");
-  ExpectLogged("the headers of a call have more than 65536 bytes");
+  ExpectLogged("the headers of a call are larger than 65536 bytes");
 }
 
 TEST_F(FloodTest, HeadersWithoutEndEndAConnectionWhoseCallsAreAccepted) {
@@ -111,7 +111,7 @@ TEST_F(FloodTest, HeadersWithoutEndEndAConnectionWhoseCallsAreAccepted) {
     return kiln::testing::Flood(connection, Continuations(3));
   });
   ExpectMemoryWithin(100 * kMebibyte);
-  ExpectLogged("the headers of a call have more than 65536 bytes");
+  ExpectLogged("the headers of a call are larger than 65536 bytes");
 }
 
 // gRPC would accept them all and have no time for other clients.
@@ -130,7 +130,7 @@ TEST_F(FloodTest, CallsThatAreTakenBackAtOnceEndTheirConnection) {
     return sent;
   });
   ExpectMemoryWithin(100 * kMebibyte);
-  ExpectLogged("the client begins calls, or sends small frames, faster than it may");
+  ExpectLogged("the client starts calls or sends small frames faster than allowed");
 }
 
 // An upload is a stream of messages; the other call's only message is received before the call

@@ -30,7 +30,7 @@ TEST_F(HostileTest, NumbersOutOfTurnEndTheirStreamAndChangeNothing) {
     stream->Send(Write(2, {2}), number);
     const grpc::Status status = stream->End();
     EXPECT_EQ(status.error_code(), grpc::INVALID_ARGUMENT) << number;
-    EXPECT_THAT(status.error_message(), HasSubstr("the next sequence number is 2"));
+    EXPECT_THAT(status.error_message(), HasSubstr("the next sequence number must be 2"));
   }
   // An earlier number is not executed again, even with another operation.
   auto stream = client.Connect();

@@ -194,7 +194,7 @@ TEST_F(MultiDeviceLossTest, OthersTrainOn) {
   EXPECT_EQ(failed.error().code(), 14) << failed.ShortDebugString();
   EXPECT_EQ(Reason(failed.error()), "DEVICE_FAILED");
   EXPECT_THAT(failed.error().message(),
-              HasSubstr("device cpu:0 has failed: the device is lost: it fell off the bus"));
+              HasSubstr("device cpu:0 failed: the device is lost: it fell off the bus"));
   for (const v1::Result& read : {doomed.ReadOutput(), doomed.ReadWeights()}) {
     EXPECT_EQ(read.error().code(), 14) << read.ShortDebugString();
     EXPECT_THAT(read.error().message(), HasSubstr("cpu:0"));

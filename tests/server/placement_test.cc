@@ -182,19 +182,19 @@ TEST(PlacementTest, WhatCannotBeIsSaid) {
     int code;
     const char* says;
   } cases[] = {
-      {gone, 5, "there is no device \"cpu:9\"; there are cpu:0, cpu:1, cpu:2, cpu:3"},
+      {gone, 5, "there is no device \"cpu:9\"; available: cpu:0, cpu:1, cpu:2, cpu:3"},
       {On(7), 5, "there is no device \"cpu:7\""},
       {Placed(kRow, {{0}}, {1, 1}), 3, "device \"cpu:1\" is named twice"},
       {Placed(kRow, {{0}}, {0, 1, 2}), 3, "the mesh has 2 places, but 3 devices are named"},
-      {two, 3, "a placement without a mesh names one device, and not 2"},
-      {{}, 3, "names one device, and not 0"},
-      {Placed(five, {}), 3, "the mesh has 5 axes; it needs 1 to 4"},
+      {two, 3, "a placement without a mesh must name one device, not 2"},
+      {{}, 3, "must name one device, not 0"},
+      {Placed(five, {}), 3, "the mesh has 5 axes; it must have 1 to 4"},
       {Placed({{"a b", 2}}, {}), 3, "an axis named \"a b\""},
       {Placed({{"a", 1}, {"a", 2}}, {}), 3, "two axes named \"a\""},
       {Placed({{"a", 65}}, {}, {0}), 3, "at most 64 devices"},
       {Placed(kRow, {{1}}), 3, "axis 1 of a mesh that has 1 axes"},
       {Placed(kRow, {{0}, {0}}), 3, "split twice by the mesh's axis \"data\""},
-      {Placed(kRow, {{}, {}, {0}}), 3, "has 2 dimensions, and its spec is for 3"},
+      {Placed(kRow, {{}, {}, {0}}), 3, "has 2 dimensions, but its spec has 3"},
   };
   stream->Call(WriteTo(500, Counting(12), {6, 2}, On(0)));
   uint64_t handle = 0;
@@ -239,7 +239,7 @@ TEST(PlacementTest, AProgramRunsOnAnotherDevice) {
   const v1::Result elsewhere = stream->Call(RunProgram(1, {1, 1}, {2}));
   EXPECT_EQ(Reason(elsewhere.error()), "INPUT_PLACEMENT");
   EXPECT_THAT(elsewhere.error().message(),
-              HasSubstr("input 0 lies on cpu:0, but the program wants it on cpu:1; Move"));
+              HasSubstr("input 0 is on cpu:0, but the program needs it on cpu:1; copy"));
   stream->Send(MoveTo(1, 3, On(1)));
   // Sent without waiting: the run waits for the copy.
   EXPECT_FALSE(stream->Call(RunProgram(1, {3, 3}, {4})).has_error());

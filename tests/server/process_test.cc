@@ -341,7 +341,7 @@ TEST_F(ProcessTest, ADaemonWhoseTokenKeyIsGoneOrDamagedDoesNotStart) {
   std::filesystem::resize_file(key, 20);
   refuses(key + " is damaged");
   std::ofstream(key, std::ios::trunc) << std::string(32, 'x');
-  refuses(key + " is not the key that made the users' tokens");
+  refuses(key + " is not the key of the users' tokens");
   // With the right key, and then without one: users stay, and get new tokens.
   std::filesystem::copy_file(saved, key, std::filesystem::copy_options::overwrite_existing);
   Start();
@@ -365,9 +365,9 @@ TEST_F(ProcessTest, SecondDaemonAndBadConfigurationFailWithOneLine) {
   const int second = Wait(Spawn(Flags()));
   EXPECT_EQ(WEXITSTATUS(second), 1);
   // It would overwrite the first daemon's users and limits.
-  EXPECT_THAT(Log(),
-              HasSubstr(absl::StrCat("another kilnd (process ", pid_, ") uses the state folder ",
-                                     folder_, "/state; stop it first, or name another")));
+  EXPECT_THAT(
+      Log(), HasSubstr(absl::StrCat("another kilnd (process ", pid_, ") is using the state folder ",
+                                    folder_, "/state; stop it first, or use another")));
   std::vector<std::string> elsewhere = Flags();
   elsewhere.push_back("--state_dir=" + folder_ + "/elsewhere");
   EXPECT_EQ(WEXITSTATUS(Wait(Spawn(elsewhere))), 1);

@@ -372,8 +372,8 @@ TEST_F(QuotaTest, DiskForKeptSessions) {
   const auto expect_explained = [](const grpc::Status& why) {
     EXPECT_EQ(why.error_code(), grpc::NOT_FOUND);
     EXPECT_EQ(Reason(why), "SESSION_LOST");
-    EXPECT_THAT(why.error_message(), HasSubstr("could not keep it for the next one: user \"ann\" "
-                                               "may have 2.9 KiB of disk for kept sessions"));
+    EXPECT_THAT(why.error_message(), HasSubstr("could not write its checkpoint: user \"ann\" may "
+                                               "have 2.9 KiB of disk for checkpoints"));
     EXPECT_THAT(why.error_message(), HasSubstr("`kiln quota set USER disk=...`"));
   };
   expect_explained(stays->End());

@@ -276,7 +276,7 @@ TEST(RestartFaults, ADeviceThatHangsHoldsUpNobodyElse) {
   ASSERT_TRUE(Eventually([&] {
     Client other(daemon.address(), 0, "cpu:1");
     Stream asks(*other.sessions, first.session.session_id());
-    return absl::StrContains(asks.End().error_message(), "does not copy a tensor's bytes");
+    return absl::StrContains(asks.End().error_message(), "did not copy the bytes of a tensor");
   }));
   daemon.device(0).LetCopiesGo();
   stream = Reattach(daemon.address(), first, 1);

@@ -296,7 +296,7 @@ TEST(Restart, WithoutKeepingTheSessionIsLost) {
   grpc::Status why;
   EXPECT_EQ(Reattach(daemon.address(), client, 0, &why), nullptr);
   EXPECT_EQ(Reason(why), "SESSION_LOST");
-  EXPECT_THAT(why.error_message(), HasSubstr("the daemon that had it was killed"));
+  EXPECT_THAT(why.error_message(), HasSubstr("its daemon was killed"));
 }
 
 TEST(Restart, ASessionWithoutRoomWaitsForIt) {

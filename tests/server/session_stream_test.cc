@@ -429,7 +429,7 @@ TEST(SessionStream, TwoSessionsShareTheDevice) {
   EXPECT_EQ(chosen.session.device(), "cpu:0");
   Client nowhere(daemon.address(), 0, "cuda:9");
   EXPECT_EQ(nowhere.opened.error_code(), grpc::NOT_FOUND);
-  EXPECT_THAT(nowhere.opened.error_message(), HasSubstr("there are cpu:0, cpu:1"));
+  EXPECT_THAT(nowhere.opened.error_message(), HasSubstr("available: cpu:0, cpu:1"));
 }
 
 }  // namespace

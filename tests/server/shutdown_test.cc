@@ -278,7 +278,8 @@ TEST(Shutdown, NoDeviceIsNamed) {
   config.cache_folder = "/tmp/kiln_test_no_device";
   config.devices = {"cuda:3"};
   const auto daemon = Daemon::Start(config, FakeParts());
-  EXPECT_THAT(std::string(daemon.status().message()), HasSubstr("there is no device named cuda:3"));
+  EXPECT_THAT(std::string(daemon.status().message()),
+              HasSubstr("no device was found named cuda:3"));
 }
 
 }  // namespace

@@ -203,7 +203,7 @@ TEST_F(SnapshotTest, AfterAFewDaemonsASessionIsGivenUp) {
       summer.ExpectRight();
     } else {
       EXPECT_EQ(summer.Attach(), "SESSION_LOST");
-      EXPECT_TRUE(Eventually([&] { return absl::StrContains(Log(), "daemons have ended"); }));
+      EXPECT_TRUE(Eventually([&] { return absl::StrContains(Log(), "daemons ended"); }));
       EXPECT_THAT(Files(".attempts"), IsEmpty());
       EXPECT_THAT(Files(".journal"), IsEmpty());
     }

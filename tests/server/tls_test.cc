@@ -230,7 +230,7 @@ TEST_F(TlsTest, FilesThatCannotBeUsedAreInTheLog) {
   const std::string refused = ::testing::internal::GetCapturedStderr();
   EXPECT_THAT(refused, ::testing::AllOf(
                            HasSubstr("event=tls_files_refused"),
-                           HasSubstr("used.key is no file with the certificate's private key")));
+                           HasSubstr("used.key is not a file with the certificate's private key")));
   EXPECT_EQ(refused.find("tls_files_refused"), refused.rfind("tls_files_refused"));
   EXPECT_EQ(tls->current(), first);
   ::testing::internal::CaptureStderr();
@@ -257,17 +257,17 @@ TEST_F(TlsTest, ListeningBeyondLoopbackNeedsTlsAndUsers) {
       absl::StrCat(KILND " --metrics_listen=none --devices=null --cache_dir=", folder_,
                    "/cache --state_dir=", folder_, "/state --listen=0.0.0.0:0");
   const std::string open = Output(flags);
-  EXPECT_THAT(open, HasSubstr("so it takes TLS: give --tls_certificate and --tls_key"));
+  EXPECT_THAT(open, HasSubstr("so it requires TLS: set --tls_certificate and --tls_key"));
   EXPECT_THAT(open, HasSubstr("exit 1"));
   const std::string tls =
       absl::StrCat(" --tls_certificate=", server_, ".pem --tls_key=", server_, ".key");
   EXPECT_THAT(Output(flags + tls), HasSubstr("the daemon has no users"));
   EXPECT_THAT(Output(absl::StrCat(flags, " --tls_certificate=", server_, ".key --tls_key=", server_,
                                   ".key")),
-              HasSubstr("is no file with a certificate"));
+              HasSubstr("is not a file with a certificate"));
   EXPECT_THAT(Output(absl::StrCat(flags, " --tls_certificate=", server_, ".pem --tls_key=", folder_,
                                   "/clients.key")),
-              HasSubstr("is no file with the certificate's private key"));
+              HasSubstr("is not a file with the certificate's private key"));
 }
 
 // Runs `kiln` as another user of this machine, at the daemon's Unix socket.
@@ -300,9 +300,10 @@ TEST(PeerTest, OthersOfTheMachineAreTheirOwnUsers) {
   EXPECT_THAT(AsNobody(daemon, "devices"), HasSubstr("exit 0"));
   EXPECT_THAT(AsNobody(daemon, "sessions"), HasSubstr("no session is open"));
   const std::string refused = AsNobody(daemon, "cache clear");
-  EXPECT_THAT(refused, HasSubstr("takes the role admin, and nobody has the role user"));
-  EXPECT_THAT(AsNobody(daemon, "user add nobody --role admin"), HasSubstr("takes the role admin"));
-  EXPECT_THAT(AsNobody(daemon, "audit"), HasSubstr("takes the role admin"));
+  EXPECT_THAT(refused, HasSubstr("requires the role admin, but nobody has the role user"));
+  EXPECT_THAT(AsNobody(daemon, "user add nobody --role admin"),
+              HasSubstr("requires the role admin"));
+  EXPECT_THAT(AsNobody(daemon, "audit"), HasSubstr("requires the role admin"));
   EXPECT_THAT(Output(absl::StrCat(KILN_CLI " audit --address ", daemon.address())),
               HasSubstr("nobody  refused  /kiln.v1.AdminService/ClearCache  ROLE"));
 }
@@ -315,7 +316,7 @@ TEST(PeerTest, AnAccountOfAnotherUsersNameIsNotThatUser) {
   const std::string at = absl::StrCat(" --address ", daemon.address());
   // The account may have sessions, so another user must not get its name.
   EXPECT_THAT(Output(absl::StrCat(KILN_CLI " user add nobody --role admin", at)),
-              HasSubstr("this machine has an account nobody"));
+              HasSubstr("this machine has a system account nobody"));
   EXPECT_THAT(AsNobody(daemon, "sessions"), HasSubstr("no session is open"));
   // Unless the user is that account.
   EXPECT_THAT(Output(absl::StrCat(KILN_CLI " user add nobody --role admin --by system", at)),
@@ -334,7 +335,8 @@ TEST(PeerTest, AnAccountDoesNotInheritAUsersRole) {
   };
   TestDaemon daemon(std::move(options));
   const std::string refused = AsNobody(daemon, "audit");
-  EXPECT_THAT(refused, HasSubstr("has the name of the user nobody, who is known by a token"));
+  EXPECT_THAT(refused,
+              HasSubstr("has the same name as the user nobody, who is identified by a token"));
   EXPECT_THAT(refused, HasSubstr("exit 1"));
   EXPECT_TRUE(Client(daemon.address()).opened.ok());
 }
@@ -370,7 +372,7 @@ TEST(PeerTest, TokensAreExchangedByTheCommandLineAndSessionsGoOn) {
   EXPECT_TRUE(Client(tcp, {.token = old}).opened.ok());
 
   EXPECT_THAT(Output(absl::StrCat(KILN_CLI " user token revoke ", old.substr(5, 16), at)),
-              HasSubstr("ann's sessions go on"));
+              HasSubstr("ann's sessions continue"));
   EXPECT_EQ(Client(tcp, {.token = old}).opened.error_code(), grpc::UNAUTHENTICATED);
   // The session continues and is reached with the new token.
   EXPECT_FALSE(stream->Call(Write(2, {3})).has_error());
@@ -389,7 +391,7 @@ TEST(PeerTest, UsersComeAndGoByTheCommandLine) {
   TestDaemon daemon;
   const std::string at = absl::StrCat(" --address ", daemon.address());
   const std::string added = Output(absl::StrCat(KILN_CLI " user add ann", at));
-  EXPECT_THAT(added, HasSubstr("shown this once"));
+  EXPECT_THAT(added, HasSubstr("shown only once"));
   const std::string token = added.substr(added.find("kiln_"), added.find('\n'));
   EXPECT_TRUE(Client(daemon.daemon().listening()[1], {.token = token}).opened.ok());
   EXPECT_THAT(Output(absl::StrCat(KILN_CLI " user list", at)), HasSubstr("ann   user"));
@@ -397,7 +399,7 @@ TEST(PeerTest, UsersComeAndGoByTheCommandLine) {
   EXPECT_THAT(Output(absl::StrCat(KILN_CLI " devices --token ", token, at)),
               HasSubstr("unknown, wrong, expired or revoked"));
   EXPECT_THAT(Output(absl::StrCat(KILN_CLI " user add 'x\ny'", at)),
-              HasSubstr("a user's name has"));
+              HasSubstr("a user name must have"));
 }
 
 }  // namespace

@@ -111,7 +111,7 @@ TEST(Upload, AHeaderThatIsTooEarlyEndsIt) {
   EXPECT_EQ(Reason(ended), "EARLY_HEADER");
   EXPECT_EQ(Blob(ended), "b");
   EXPECT_THAT(ended.error_message(),
-              HasSubstr("the header of blob \"c\" came before all bytes of blob \"b\""));
+              HasSubstr("the header of blob \"c\" was sent before all bytes of blob \"b\""));
   EXPECT_TRUE(HasBlobBytes(daemon, 2));
 }
 
@@ -127,11 +127,11 @@ TEST(Upload, ErrorsNameTheBlob) {
     EXPECT_EQ(Blob(status), "b");
   };
   expect(Call(client).Header("a", 2, "aa").Header("b", 3, "bbbb").End(), "BLOB_SIZE",
-         "blob \"b\" was announced with 3 bytes, but more came");
+         "blob \"b\" was announced with 3 bytes, but more were sent");
   expect(Call(client).Header("a", 2, "aa").Header("b", 2, "bb").Data("b").End(), "BLOB_SIZE",
-         "blob \"b\" was announced with 2 bytes, but more came");
+         "blob \"b\" was announced with 2 bytes, but more were sent");
   expect(Call(client).Header("a", 2, "aa").Header("b", 3, "bb").End(), "BLOB_SIZE",
-         "blob \"b\" was announced with 3 bytes, but 2 came");
+         "blob \"b\" was announced with 3 bytes, but 2 were sent");
   expect(Call(client).Header("a", 6, "aaaaaa").Header("b", 6, "bbbbbb").End(), "BLOB_LIMIT",
          "6 bytes of blob \"b\" do not fit");
   EXPECT_EQ(Reason(Call(client).Data("a").End()), "NO_HEADER");

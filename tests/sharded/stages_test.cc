@@ -212,8 +212,7 @@ TEST(Stages, SendsHaveABound) {
             (kSends + 1) % 2, "\n");
   auto graph = graph::Parse(text);
   ASSERT_TRUE(graph.ok()) << graph.status();
-  EXPECT_THAT(MakeProgram(*graph).status().message(),
-              HasSubstr("takes 4097 values from device to device"));
+  EXPECT_THAT(MakeProgram(*graph).status().message(), HasSubstr("4097 values between devices"));
   // One value less in each direction, one after another.
   graph->outputs.erase(graph->outputs.begin());
   auto fewer = std::make_shared<graph::Sharding>(*graph->sharding);
@@ -234,16 +233,16 @@ TEST(Stages, WhatIsOnTwoDevicesIsRefused) {
   EXPECT_THAT(WhyNot(inputs + "%2 = add float32[4] %0 %1\noutput %2 at 0\n"),
               HasSubstr("has operands on the devices 0 and 1; send one of them"));
   EXPECT_THAT(WhyNot(inputs + "%2 = send float32[4] %0 source=1 target=0\noutput %2 at 0\n"),
-              HasSubstr("sends from device 1 what lies on device 0"));
+              HasSubstr("sends from device 1 a value that is on device 0"));
   EXPECT_THAT(WhyNot(inputs + "%2 = send float32[4] %0 source=0 target=2\noutput %2 at 0\n"),
               HasSubstr("names device 2 of 2"));
   EXPECT_THAT(WhyNot(inputs + "output %0 at 1\n"),
-              HasSubstr("output 0 is computed on device 0 and is to lie on device 1"));
+              HasSubstr("output 0 is computed on device 0 but must be on device 1"));
   EXPECT_THAT(WhyNot(inputs + "output %0 at 0\nupdate 0 %1\n"),
               HasSubstr("the update of input 0 is computed on device 1"));
-  EXPECT_THAT(WhyNot(inputs + "output %0\n"), HasSubstr("names a device for each"));
+  EXPECT_THAT(WhyNot(inputs + "output %0\n"), HasSubstr("must name a device for each"));
   EXPECT_THAT(WhyNot("mesh stage=2\ninput 0 float32[4] at 2\n"),
-              HasSubstr("on 2 devices names device 2"));
+              HasSubstr("on 2 devices must not name device 2"));
   EXPECT_THAT(WhyNot("mesh a=2 b=2\ninput 0 float32[4] at 1\n"), HasSubstr("a mesh of one axis"));
 }
 

@@ -116,14 +116,15 @@ absl::StatusOr<Digits> Read(const std::string& folder, const std::string& prefix
   constexpr int64_t kLabels = 0x801;
   const bool has_headers = images->size() >= 16 && Header(*images, 0) == kImages &&
                            labels->size() >= 8 && Header(*labels, 0) == kLabels;
-  if (!has_headers) return absl::InvalidArgumentError(path + ": these are no IDX files");
+  if (!has_headers) return absl::InvalidArgumentError(path + ": not IDX files");
   Digits digits;
   const int64_t count = Header(*images, 1);
   digits.side = Header(*images, 2);
   const auto pixels = static_cast<size_t>(count * digits.side * Header(*images, 3));
   if (Header(*images, 3) != digits.side || Header(*labels, 1) != count ||
       images->size() != 16 + pixels || labels->size() != 8 + static_cast<size_t>(count)) {
-    return absl::InvalidArgumentError(path + ": images and labels are not as many as announced");
+    return absl::InvalidArgumentError(path +
+                                      ": the number of images or labels is not the announced one");
   }
   digits.images.assign(images->begin() + 16, images->end());
   digits.labels.assign(labels->begin() + 8, labels->end());

@@ -63,7 +63,7 @@ class Future {
  private:
   struct State {
     mutable absl::Mutex mutex;
-    absl::StatusOr<T> value ABSL_GUARDED_BY(mutex) = absl::UnknownError("not there yet");
+    absl::StatusOr<T> value ABSL_GUARDED_BY(mutex) = absl::UnknownError("not available yet");
     bool ready ABSL_GUARDED_BY(mutex) = false;
   };
   explicit Future(std::shared_ptr<State> state) : state_(std::move(state)) {}
@@ -296,7 +296,7 @@ template <typename T>
 absl::StatusOr<T> Future<T>::Get(absl::Time deadline) const {
   absl::MutexLock lock(&state_->mutex);
   if (!state_->mutex.AwaitWithDeadline(absl::Condition(&state_->ready), deadline)) {
-    return absl::DeadlineExceededError("the result is not there yet");
+    return absl::DeadlineExceededError("the result is not available yet");
   }
   return state_->value;
 }
@@ -314,7 +314,7 @@ absl::StatusOr<std::vector<T>> Client::Download(const Tensor& tensor) {
   absl::StatusOr<std::string> bytes = DownloadBytes(tensor);
   if (!bytes.ok()) return bytes.status();
   if (bytes->size() % sizeof(T) != 0)
-    return absl::InternalError("the tensor is no whole number of elements of this type");
+    return absl::InternalError("the tensor is not a whole number of elements of this type");
   std::vector<T> elements(bytes->size() / sizeof(T));
   if (!elements.empty()) std::memcpy(elements.data(), bytes->data(), bytes->size());
   return elements;

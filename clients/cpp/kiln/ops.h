@@ -262,13 +262,13 @@ Value Contiguous(Value x, Location location = Location::current());
 // Shape: same. DType: same.
 Value Detach(Value x, Location location = Location::current());
 
-// x, which lies on the graph's mesh as spec says: for each dimension the number of the mesh's axes
-// that split it, then these axes. Without a mesh just x.
+// x, split over the graph's mesh by spec: for each dimension the number of the mesh's axes that
+// split it, then these axes. Without a mesh just x.
 // Shape: same. DType: same.
 Value Shard(Value x, const Dimensions& spec, Location location = Location::current());
 
 // x, sent from one device of a graph in stages to another; both are numbers of the graph's devices.
-// What is made of it is computed there. Without stages just x.
+// Its users are computed there. Without stages just x.
 // Shape: same. DType: same.
 Value Send(Value x, const Dimension& source, const Dimension& target,
            Location location = Location::current());

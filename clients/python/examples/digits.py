@@ -68,7 +68,7 @@ def main():
     def count_correct(x, y):
         return (model(x).argmax(-1) == y).sum()
 
-    # The data set lies on the device; a batch is the places of its images.
+    # The data set is on the device; a batch is the indices of its images.
     x_all, y_all = kiln.tensor(images).realize(), kiln.tensor(labels).realize()
 
     @kiln.jit

@@ -44,7 +44,7 @@ def options():
 
 
 def tokens_of(chosen, pairs):
-    """What is trained on."""
+    """Returns the tokens to train on."""
     if chosen.data is None:  # a few sentences of random tokens, again and again
         numbers = np.random.default_rng(chosen.seed)
         return np.tile(numbers.integers(0, chosen.vocabulary, chosen.length // 4 + 1), 40)
@@ -54,9 +54,10 @@ def tokens_of(chosen, pairs):
 
 
 def train(chosen, model, tokens):
-    """What the steps said, and what the daemon made of them."""
+    """Returns the losses of the steps, and how the daemon ran them."""
     if len(tokens) <= chosen.length:
-        raise SystemExit(f"--data: {len(tokens)} tokens are too few for --length {chosen.length}")
+        raise SystemExit(
+            f"--data: {len(tokens)} tokens are not enough for --length {chosen.length}")
     groups = [
         {"params": [p for p in model.parameters() if p.ndim >= 2], "weight_decay": 0.1},
         {"params": [p for p in model.parameters() if p.ndim < 2], "weight_decay": 0.0},

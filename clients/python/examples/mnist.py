@@ -60,8 +60,9 @@ def download(folder):
                 problems.append(f"{mirror}: {error}")
         else:
             raise SystemExit(
-                "MNIST cannot be downloaded (is there a network?). Put its four files into a "
-                f"folder and give that with --data, or into {folder}.\n  " + "\n  ".join(problems))
+                "MNIST cannot be downloaded. Check the network, or put its four files into "
+                f"{folder}, or into a folder that you name with --data.\n  "
+                + "\n  ".join(problems))
     return folder
 
 
@@ -76,7 +77,7 @@ def read_idx(folder, name):
         raise SystemExit(f"{folder} has neither {name} nor {name}.gz")
     zeros, kind, rank = struct.unpack(">HBB", data[:4])
     if zeros != 0 or kind != 8:
-        raise SystemExit(f"{path} is no idx file of bytes")
+        raise SystemExit(f"{path} is not an idx file of bytes")
     shape = struct.unpack(f">{rank}I", data[4 : 4 + 4 * rank])
     return np.frombuffer(data, np.uint8, offset=4 + 4 * rank).reshape(shape)
 

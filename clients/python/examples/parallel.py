@@ -6,10 +6,10 @@
 
 The modes: "data" gives each device a part of every batch and a copy of the weights; "tensor" splits
 layers; "both" does both, on a grid of devices; "zero1" splits the optimizer's state as well as the
-batch (Rajbhandari et al., 2020). That a traced step then scatters its gradients to where the state
-lies, and keeps none, makes it "zero2"; "zero3" splits the weights, too. "pipeline" puts the first
-layers on the first device, the next ones on the next, and sends the batch through them in parts
-(Huang et al., 2019). Losses are those of one device but for rounding. The data is made up.
+batch (Rajbhandari et al., 2020). A traced step then scatters its gradients to the devices that have
+the state, and stores none, which makes it "zero2"; "zero3" splits the weights, too. "pipeline" puts
+the first layers on the first device, the next ones on the next, and sends the batch through them in
+parts (Huang et al., 2019). Losses match those of one device up to rounding. The data is made up.
 """
 
 import argparse

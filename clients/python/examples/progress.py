@@ -1,4 +1,4 @@
-"""What the examples show while they train: a bar, and a curve in the terminal and as PNG."""
+"""The progress of an example's training: a bar, and a curve in the terminal and as PNG."""
 
 import sys
 import time

@@ -134,7 +134,7 @@ def main():
     chosen = options()
     characters, training, held_out = load(chosen.data)
     if len(held_out) <= chosen.context + 1:
-        raise SystemExit(f"--data: {len(training) + len(held_out)} characters are too few for a "
+        raise SystemExit(f"--data: {len(training) + len(held_out)} characters are not enough for a "
                          f"context of {chosen.context}")
     unknown = sorted(set(chosen.prompt) - set(characters))
     if unknown or not chosen.prompt:

@@ -99,7 +99,7 @@ class autocast:  # noqa: N801
     def __init__(self, dtype: Any = dtypes.bfloat16, enabled: bool = True) -> None:
         kind = dtypes.as_dtype(dtype)
         if kind not in _POLICIES:
-            raise InvalidArgument(f"autocast to {kind.name}; it casts to float16 or bfloat16")
+            raise InvalidArgument(f"autocast to {kind.name}; use float16 or bfloat16")
         self.dtype = kind
         self.enabled = enabled
         self._before: List[Any] = []
@@ -161,8 +161,8 @@ class GradScaler:
                  enabled: bool = True) -> None:
         if not (growth_factor > 1 and 0 < backoff_factor < 1 and init_scale > 0):
             raise InvalidArgument(
-                f"a GradScaler from {init_scale} by {growth_factor} and {backoff_factor}; it grows "
-                "by more than 1 and shrinks by less")
+                f"a GradScaler from {init_scale} by {growth_factor} and {backoff_factor}; "
+                "growth_factor must be above 1 and backoff_factor below 1")
         self.growth_factor = growth_factor
         self.backoff_factor = backoff_factor
         self.growth_interval = growth_interval
@@ -199,7 +199,7 @@ class GradScaler:
         found = self._found()
         if id(optimizer) in found:
             raise InvalidArgument(
-                "unscale_() is called twice for an optimizer; update() comes first")
+                "unscale_() is called twice for an optimizer; call update() first")
         with no_grad():
             share = 1.0 / self._scale
             finite = Tensor(True)
@@ -279,7 +279,7 @@ class GradScaler:
         """
         for name, tensor in (("scale", self._scale), ("good_steps", self._good_steps)):
             if name not in state:
-                raise NotFound(f"the state has no {name}; it is no GradScaler's")
+                raise NotFound(f"the state has no {name}; it is not the state of a GradScaler")
             value = state[name]
             tensor.assign(value.detach() if isinstance(value, Tensor) else Tensor(value))
 

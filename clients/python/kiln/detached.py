@@ -50,8 +50,8 @@ def _as_tensor(key: str, value: Any) -> Tensor:
         return value
     if not isinstance(value, (bool, int, float, np.generic, np.ndarray)):
         raise InvalidArgument(
-            f"{key!r} is a {type(value).__name__}; a session keeps tensors, numbers and NumPy "
-            "arrays. Leave lists entry by entry, under names of their own")
+            f"{key!r} is a {type(value).__name__}; a session can keep tensors, numbers and NumPy "
+            "arrays. Give each entry of a list its own name")
     # NumPy's conversion, so that a Python float keeps all its bits.
     return Tensor(np.asarray(value))
 

@@ -190,7 +190,8 @@ def randint(low: int, high: Optional[int] = None, shape: Any = (), dtype: Any = 
         low, high = 0, low
     span = high - low
     if not 0 < span <= _WORD:
-        raise InvalidArgument(f"randint from {low} to {high}; 1 to 2**32 values are possible")
+        raise InvalidArgument(
+            f"randint from {low} to {high}; the range must hold 1 to 2**32 values")
     kind = dtypes.as_dtype(dtype or dtypes.int64)
     wanted = sizes((shape,))
     bits = random_bits(wanted, generator=generator).cast(dtypes.uint64)

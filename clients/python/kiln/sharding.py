@@ -30,7 +30,7 @@ Spec = Optional[Union[str, Sequence[Optional[Union[str, Sequence[str]]]]]]
 """By dimension: None, or the name of the axis that splits it, or several. Others are not split."""
 
 Rule = Union[Spec, Mapping[str, Spec], Callable[[str, Tensor], Spec]]
-"""How each tensor of a module or an optimizer lies; see `shard`."""
+"""The placement of each tensor of a module or an optimizer; see `shard`."""
 
 T = TypeVar("T")
 
@@ -128,5 +128,5 @@ def _check_patterns(rule: Mapping[str, Any], names: Sequence[str]) -> None:
     for pattern in rule:
         if not any(fnmatch.fnmatchcase(name, pattern) for name in names):
             raise InvalidArgument(
-                f"no tensor has a name like {pattern!r}; there are {', '.join(names[:6])}"
+                f"no tensor has a name like {pattern!r}; names are {', '.join(names[:6])}"
                 f"{', …' * (len(names) > 6)}")

@@ -101,8 +101,8 @@ class Tensor(AttachedMethods):
             sys._getframe(1)
         ):
             raise InvalidArgument(
-                "an assignment to an element of a temporary tensor, which nobody would see: "
-                "indexing gives new tensors, not views. Use one key, such as x[0, 1] = 5 instead "
+                "an assignment to an element of a temporary tensor has no effect: indexing returns "
+                "new tensors, not views. Use one key, such as x[0, 1] = 5 instead "
                 "of x[0][1] = 5")
         self._in_place(assigned(self, key, value))
 

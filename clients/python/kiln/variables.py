@@ -53,8 +53,8 @@ class Dim:
         for product in self._terms:
             if len(product) > 1:
                 raise InvalidArgument(
-                    f"{self!r} has a product of variables; a size or a place can be a sum of "
-                    "variables with factors only")
+                    f"{self!r} has a product of variables; a size or an index can only be a sum of "
+                    "variables with factors")
         return {product[0]: factor for product, factor in self._terms.items() if product}
 
     @property
@@ -148,15 +148,15 @@ class Dim:
         quotient = self._quotient(other)
         if quotient is None:
             raise InvalidArgument(
-                f"{self!r} // {other!r}: it is no multiple, so that the quotient is no sum of "
-                "variables; make it a multiple, or choose the size as a variable of its own")
+                f"{self!r} // {other!r}: it is not a multiple, so the quotient is not a sum of "
+                "variables. Make it a multiple, or use a separate variable for the size")
         return quotient
 
     def __mod__(self, other: Any) -> Number:
         if self._quotient(other) is None:
             raise InvalidArgument(
-                f"{self!r} % {other!r} depends on {_names(self)}; only multiples have a "
-                "remainder, 0, that holds for all values")
+                f"{self!r} % {other!r} depends on {_names(self)}; only multiples have a remainder "
+                "(0) that is the same for all values")
         return 0
 
     def _quotient(self, other: Any) -> Optional[Number]:
@@ -217,7 +217,8 @@ class Dim:
 
     def __int__(self) -> int:
         raise InvalidArgument(
-            f"{self!r} has no one value: it depends on {_names(self)}. Use it as a size, in a "
+            f"{self!r} has no single value, because it depends on {_names(self)}. Use it as a "
+            "size, in a "
             "slice, or in arithmetic with tensors")
 
     __index__ = __int__

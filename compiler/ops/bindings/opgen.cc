@@ -51,7 +51,7 @@ int Check(std::string_view form, const std::string& text, const std::string& pat
   std::stringstream have;
   have << file.rdbuf();
   if (file && have.str() == text) return 0;
-  std::cerr << path << " is not what the table gives; run: opgen " << form << " > " << path
+  std::cerr << path << " is out of date; run: opgen " << form << " > " << path
             << ", or build the target `bindings`, which writes all such files\n";
   return 1;
 }

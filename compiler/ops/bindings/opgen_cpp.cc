@@ -234,7 +234,7 @@ constexpr std::string_view kHeaderEnd = R"(
 )";
 
 constexpr std::string_view kSourceBegin =
-    R"(// What the functions of kiln/ops.h send, and the table's rules of dtypes.
+    R"(// The nodes that the functions of kiln/ops.h send, and the table's rules of dtypes.
 // Generated from compiler/ops by `opgen cpp_source`; do not edit.
 )";
 constexpr std::string_view kSourceIncludes[] = {"\"kiln/ops.h\"", "\"clients/cpp/call.h\"",

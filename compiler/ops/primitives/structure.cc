@@ -64,9 +64,8 @@ std::vector<OpDef> StructureOps() {
        .constraints = {kMeshSpecRule},
        .gradient = ShardGradient,
        .evaluate = EvaluateIdentity,
-       .doc =
-           "x, which lies on the graph's mesh as spec says: for each dimension the number of the "
-           "mesh's axes that split it, then these axes. Without a mesh just x"},
+       .doc = "x, split over the graph's mesh by spec: for each dimension the number of the mesh's "
+              "axes that split it, then these axes. Without a mesh just x"},
       {.name = "send",
        .kind = Kind::kStructure,
        .op = Op::kSend,
@@ -76,7 +75,7 @@ std::vector<OpDef> StructureOps() {
        .gradient = SendGradient,
        .evaluate = EvaluateIdentity,
        .doc = "x, sent from one device of a graph in stages to another; both are numbers of the "
-              "graph's devices. What is made of it is computed there. Without stages just x"},
+              "graph's devices. Its users are computed there. Without stages just x"},
       {.name = "with_derivative",
        .kind = Kind::kStructure,
        .op = Op::kWithDerivative,

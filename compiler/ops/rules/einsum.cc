@@ -39,7 +39,7 @@ absl::StatusOr<Term> ParseTerm(std::string_view equation, std::string_view text)
       term.push_back(c);
     } else {
       return Error(equation, "'", std::string(1, c),
-                   "' is no letter; use letters, \"...\", \",\" and \"->\"");
+                   "' is not a letter; use letters, \"...\", \",\" and \"->\"");
     }
   }
   return term;
@@ -162,11 +162,11 @@ absl::StatusOr<EinsumEquation> ParseEinsum(std::string_view equation,
   const size_t arrow = equation.find("->");
   const auto texts = SplitAtCommas(equation.substr(0, arrow));
   if (texts.size() != shapes.size()) {
-    return Error(equation, texts.size(), " operands are named, ", shapes.size(), " are given");
+    return Error(equation, texts.size(), " operands are named, but ", shapes.size(), " are given");
   }
   if (shapes.size() > kOperandsMax) {
-    return Error(equation, shapes.size(), " operands; the most is ", kOperandsMax,
-                 ", split the equation");
+    return Error(equation, shapes.size(), " operands; at most ", kOperandsMax,
+                 " are allowed, so split the equation");
   }
   EinsumEquation parsed;
   for (size_t i = 0; i < shapes.size(); ++i) {

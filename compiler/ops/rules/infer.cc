@@ -96,7 +96,8 @@ std::string ToString(absl::Span<const int64_t> shape) {
 
 absl::Status CheckShape(absl::Span<const int64_t> shape) {
   if (shape.size() > kRankMax) {
-    return ShapeError("a shape with ", shape.size(), " dimensions; the most is ", kRankMax);
+    return ShapeError("a shape with ", shape.size(), " dimensions; at most ", kRankMax,
+                      " are allowed");
   }
   // Zero sizes are ignored in the product, so that an empty dimension does not make an illegal
   // shape legal.
@@ -105,8 +106,8 @@ absl::Status CheckShape(absl::Span<const int64_t> shape) {
     if (size < 0) return ShapeError("the shape ", ToString(shape), " has a negative size");
     if (__builtin_mul_overflow(elements, std::max<int64_t>(size, 1), &elements) ||
         elements > kElementsMax) {
-      return ShapeError("the shape ", ToString(shape), " has too many elements; the most is ",
-                        kElementsMax);
+      return ShapeError("the shape ", ToString(shape),
+                        " has too many elements; it can have at most ", kElementsMax);
     }
   }
   return absl::OkStatus();

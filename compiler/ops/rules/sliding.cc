@@ -47,7 +47,7 @@ absl::StatusOr<int64_t> PaddedLength(int64_t length, int64_t before, int64_t aft
   if (before < 0 || after < 0 || __builtin_add_overflow(result, before, &result) ||
       __builtin_add_overflow(result, after, &result) || result > kElementsMax) {
     return ShapeError("a padding of ", before, " and ", after, " on a dimension of size ", length,
-                      "; it must not be negative, nor huge");
+                      "; it must be at least 0 and not huge");
   }
   return result;
 }
@@ -100,7 +100,7 @@ absl::Status CheckPoolPadding(const Sliding& sliding) {
     const int64_t largest = std::max(sliding.before[i], sliding.after[i]);
     if (largest > sliding.size[i] / 2) {
       return ShapeError("a padding of ", largest, " for a kernel of ", sliding.size[i],
-                        "; at most half the kernel makes sense");
+                        "; it must be at most half the kernel");
     }
   }
   return absl::OkStatus();
@@ -135,7 +135,7 @@ absl::Status Spread(int64_t length, size_t i, Spreading* spreading) {
     return ShapeError("a transposed convolution of a dimension of size ", length, " with kernel ",
                       windows.size[i], ", stride ", windows.stride[i], " and dilation ",
                       windows.dilation[i], " less a padding of ", before, " and ", after,
-                      "; at least one element must be left, and not too many");
+                      "; the result must have at least one element, and not too many");
   }
   spreading->lengths.push_back(covered);
   spreading->result.push_back(covered - before - after + extra);

@@ -13,7 +13,7 @@ void DeviceContext::ReleaseHostMemory(char* memory) {}
 absl::Status DeviceContext::NoMemoryFor(int64_t bytes, absl::string_view what) const {
   if (absl::Status lost = Health(); !lost.ok()) return lost;
   return absl::ResourceExhaustedError(
-      absl::StrCat("the device has no ", bytes, " bytes left ", what));
+      absl::StrCat("the device does not have ", bytes, " bytes left ", what));
 }
 
 absl::Status DeviceContext::Health() const {

@@ -1,4 +1,4 @@
-// What all objects of a device share until it is lost: memory, and whether the device still works.
+// State that all objects of a device share until it is lost: memory, and whether the device works.
 #ifndef KILN_DRIVERS_COMMON_QUEUED_DEVICE_DEVICE_CONTEXT_H_
 #define KILN_DRIVERS_COMMON_QUEUED_DEVICE_DEVICE_CONTEXT_H_
 
@@ -29,8 +29,8 @@ class DeviceContext {
   // Host memory that the device reads and writes at the same address.
   virtual absl::StatusOr<char*> AllocateHostMemory(size_t bytes);
   virtual void ReleaseHostMemory(char* memory);
-  // Returns RESOURCE_EXHAUSTED for memory that AllocateMemory did not give: "the device has no 64
-  // bytes left for a table"; the reason of the loss if the device is lost.
+  // Returns RESOURCE_EXHAUSTED for memory that AllocateMemory did not give: "the device does not
+  // have 64 bytes left for a table"; the reason of the loss if the device is lost.
   absl::Status NoMemoryFor(int64_t bytes, absl::string_view what) const;
 
   // OK, or UNAVAILABLE with the reason why the device is lost, as far as calls have noticed.

@@ -13,10 +13,9 @@ absl::StatusOr<KernelImage> KernelBuilder::Build(const KernelImage& image,
     return other.device == finisher.device && other.version == finisher.version;
   });
   if (device == devices_.end()) {
-    return absl::FailedPreconditionError(
-        absl::StrCat("another process does not find ", finisher.device,
-                     " as it was when kilnd started; start kilnd again if the vendor's driver has "
-                     "been updated"));
+    return absl::FailedPreconditionError(absl::StrCat(
+        "another process cannot find ", finisher.device,
+        " as it was when kilnd started; restart kilnd if the vendor's driver was updated"));
   }
   KernelImage finished = image;
   finished.finished.clear();

@@ -129,7 +129,8 @@ absl::Status QueuedDevice::Submit(PreparedList& list, absl::Span<Buffer* const> 
   auto* prepared = dynamic_cast<QueuedList*>(&list);
   const std::shared_ptr<const Opened> on = opened();
   if (prepared == nullptr || prepared->program()->owner() != on->vendor->context().get())
-    return absl::InvalidArgumentError("the list is another device's, or was lost with this one");
+    return absl::InvalidArgumentError(
+        "the list belongs to another device, or was lost with this one");
   const std::shared_ptr<ListProgram>& program = prepared->program();
   if (absl::Status status = CheckSlots(program->needs(), slots, options); !status.ok())
     return status;
@@ -280,7 +281,7 @@ absl::Status QueuedDevice::Revive() {
   if (!works.ok()) {
     // No vendor guarantees that a process can continue after such an error.
     return absl::UnavailableError(
-        absl::StrCat(works.message(), "; if that stays so, kilnd must be started again"));
+        absl::StrCat(works.message(), "; if this does not change, restart kilnd"));
   }
   absl::MutexLock lock(&opened_mutex_);
   opened_ = Open(*std::move(fresh));

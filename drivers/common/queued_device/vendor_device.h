@@ -1,4 +1,4 @@
-// What a driver with a queued device implements: one device of a vendor's library.
+// One device of a vendor's library, which a driver with a queued device implements.
 #ifndef KILN_DRIVERS_COMMON_QUEUED_DEVICE_VENDOR_DEVICE_H_
 #define KILN_DRIVERS_COMMON_QUEUED_DEVICE_VENDOR_DEVICE_H_
 

@@ -20,7 +20,8 @@ absl::StatusOr<std::vector<std::unique_ptr<Device>>> VendorDriver::Enumerate(
   std::vector<std::unique_ptr<Device>> devices;
   if (const int64_t limit = shared_options_.memory_limit_bytes_per_device; limit < 0) {
     return absl::InvalidArgumentError(absl::StrCat(limit, " bytes of memory for each ",
-                                                   shared_options_.vendor, " device asked for"));
+                                                   shared_options_.vendor,
+                                                   " device were requested; use 0 or more"));
   }
   const auto found = Find();
   if (!found.ok()) {
@@ -47,7 +48,7 @@ absl::StatusOr<std::unique_ptr<Device>> VendorDriver::Open(const Openable& found
   if (!found.usable.ok()) return found.usable;
   if (found.shares_host_memory && !shared_options_.sharing_host_memory) {
     return absl::FailedPreconditionError(
-        "shares the host's memory, and so is offered only where it is named");
+        "shares the memory of the host, so it is used only if it is named");
   }
   auto device = found.open();
   if (!device.ok()) return device.status();
@@ -76,7 +77,7 @@ absl::StatusOr<KernelImage> VendorDriver::Finish(const KernelImage& image,
 
 absl::StatusOr<std::unique_ptr<KernelBuilder>> VendorDriver::OpenBuilder() {
   return absl::UnimplementedError(
-      absl::StrCat("the devices of ", name(), " load images as they are"));
+      absl::StrCat("the devices of ", name(), " load kernel images without another step"));
 }
 
 }  // namespace kiln::drivers

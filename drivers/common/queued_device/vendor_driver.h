@@ -22,7 +22,7 @@
 
 namespace kiln::drivers {
 
-// What a driver learns about a device without opening it.
+// The facts that a driver learns about a device without opening it.
 struct FoundDevice {
   std::string model;  // the vendor's name, with what distinguishes it from its like
   Target target;
@@ -39,7 +39,7 @@ struct Requirement {
 };
 absl::Status CheckRequirements(std::initializer_list<Requirement> requirements);
 
-// What a builder of these devices' kernels takes.
+// Returns the finishers that a builder of these devices' kernels takes.
 template <typename Facts>
 std::vector<Finisher> FinishersOf(const std::vector<Facts>& devices) {
   std::vector<Finisher> finishers;

@@ -67,7 +67,7 @@ struct StandIn {
     }
     return code + "ld.global.u32 %v, [%a];\nadd.u32 %v, %v, 1;\nst.global.u32 [%a], %v;\nret;\n}\n";
   }
-  // What a replay with other buffers does not change, and how often lists are given to the device.
+  // Counts that a replay with other buffers does not change, and how often lists reach the device.
   static int64_t Recorded(const Control& control) {
     return control.graph_nodes_added + control.graph_nodes_updated;
   }

@@ -91,7 +91,7 @@ struct StandIn {
   }
 
   static std::string Code(int arguments, bool by_table) { return Spirv(arguments, by_table); }
-  // What a replay with other buffers does not change, and how often lists are given to the device.
+  // Counts that a replay with other buffers does not change, and how often lists reach the device.
   static int64_t Recorded(const Control& control) {
     return control.commands_appended + control.arguments_set;
   }
@@ -101,11 +101,11 @@ struct StandIn {
   static int64_t Loaded(const Control& control) { return control.binaries_loaded; }
   // The next build fails.
   static void Spoil(Control& control, KernelImage& image) { control.next_build_fails = true; }
-  static constexpr char kSpoilt[] = "the kernel counter does not build:\nline 1: wrong";
+  static constexpr char kSpoilt[] = "the kernel counter cannot be built:\nline 1: wrong";
   // Binaries made before are refused.
   static void Update(Control& control) { control.driver_version = 2; }
   static constexpr char kRefused[] =
-      "the binary of the kernel counter is refused: ZE_RESULT_ERROR_INVALID_NATIVE_BINARY "
+      "the binary of the kernel counter was refused: ZE_RESULT_ERROR_INVALID_NATIVE_BINARY "
       "(0x7800000f)";
 };
 

@@ -70,14 +70,14 @@ struct StandIn {
   static int64_t Loaded(const Control& control) { return control.binaries_built; }
   // The next build fails.
   static void Spoil(Control& control, KernelImage& image) { image.code = "#error"; }
-  static constexpr char kSpoilt[] = "the kernel mixer does not compile:\nline 1: wrong";
+  static constexpr char kSpoilt[] = "the kernel mixer cannot be compiled:\nline 1: wrong";
   // Binaries made before are refused.
   static void Update(Control& control) {
     control.driver_version = 2;
     control.binary_form = 2;
   }
   static constexpr char kRefused[] =
-      "the binary of the kernel mixer is refused: CL_INVALID_BINARY (-42)";
+      "the binary of the kernel mixer was refused: CL_INVALID_BINARY (-42)";
 };
 
 using OpenClTest = drivers::testing::StandInFixture<StandIn>;

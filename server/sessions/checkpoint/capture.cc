@@ -32,7 +32,7 @@ class Index final : public CheckpointIndex {
   // Adds a value that a pending operation makes.
   absl::Status AddPending(const runtime::ValuePointer& value) {
     // The run has ended, and a part of its results may have been sent.
-    if (value->resolved()) return Unknown("a run is just ending on a device that hangs");
+    if (value->resolved()) return Unknown("a run is ending on a device that hangs");
     // Equal results of a run are one value.
     if (!values_.contains(value.get())) values_[value.get()] = Add({.kind = Kind::kPending});
     return absl::OkStatus();
@@ -47,7 +47,7 @@ class Index final : public CheckpointIndex {
   absl::StatusOr<size_t> Of(const runtime::ValuePointer& value) override {
     const auto known = values_.find(value.get());
     if (known != values_.end()) return known->second;
-    if (!value->resolved()) return Unknown("an upload to its device has not ended");
+    if (!value->resolved()) return Unknown("an upload to its device is not finished");
     Checkpoint::Value saved{.kind = Kind::kFailed, .error = value->status()};
     if (saved.error.ok()) saved.error = LossOf(*value);
     if (saved.error.ok()) {
@@ -62,7 +62,7 @@ class Index final : public CheckpointIndex {
   }
 
   absl::StatusOr<size_t> Of(const std::shared_ptr<const ProgramOrigin>& origin) override {
-    if (origin->wire.empty()) return Unknown("one of its programs cannot be kept");
+    if (origin->wire.empty()) return Unknown("one of its programs cannot be stored");
     const auto [entry, is_new] = origins_.emplace(origin.get(), checkpoint_.origins.size());
     if (is_new) checkpoint_.origins.push_back(origin);
     return entry->second;
@@ -121,7 +121,7 @@ absl::Status AddAnswers(const AnswerLog& answers, Index& index, Checkpoint* chec
       // It was read before its device was lost.
       const Checkpoint::Value& value = checkpoint->values[*number];
       if (value.kind == Kind::kFailed) saved.error = value.error;
-      if (value.kind == Kind::kPending) return Unknown("a value was read that is not there");
+      if (value.kind == Kind::kPending) return Unknown("the value of an answer is not available");
       if (value.kind == Kind::kBytes) saved.value = *number;
     }
     checkpoint->answers.push_back(std::move(saved));
@@ -201,7 +201,7 @@ bool IsSettled(const SessionState& session, uint64_t executed) {
 absl::StatusOr<Checkpoint> Capture(const SessionState& session, uint64_t executed) {
   session.mutex.AssertReaderHeld();
   if (!session.pending.HasAllUpTo(executed))
-    return Unknown("an operation is under way that cannot be done again");
+    return Unknown("an operation that cannot be repeated is unfinished");
   Checkpoint checkpoint;
   checkpoint.identity = session.identity;
   checkpoint.user = session.user->name;

@@ -346,7 +346,7 @@ absl::StatusOr<Checkpoint> Decode(absl::string_view bytes, uint32_t version) {
   }
   if (version >= 4) TakePlacements(in, &checkpoint);
   if (!in.AtEnd() || !IsConsistent(checkpoint) || !HasCountableBytes(checkpoint))
-    return absl::DataLossError("the description of the session makes no sense");
+    return absl::DataLossError("the description of the session is invalid");
   return checkpoint;
 }
 

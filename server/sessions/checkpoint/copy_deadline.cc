@@ -34,7 +34,7 @@ absl::Status CopyDeadline::Await(const std::function<void(Done done)>& start) {
   state_->mutex.AwaitWithTimeout(absl::Condition(&is_over), state_->of_one);
   if (copy->ended) return *copy->ended;
   state_->ran_out = true;
-  return absl::DeadlineExceededError("its device does not copy a tensor's bytes");
+  return absl::DeadlineExceededError("its device did not copy the bytes of a tensor in time");
 }
 
 void CopyDeadline::Cancel() {

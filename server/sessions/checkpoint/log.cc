@@ -113,7 +113,7 @@ void SessionLog::CloseFile() {
 
 absl::Status SessionLog::Begin(const std::string& name) {
   absl::MutexLock lock(&mutex_);
-  if (discarded_) return absl::FailedPreconditionError("the session is not recorded any more");
+  if (discarded_) return absl::FailedPreconditionError("the session has no operation log any more");
   const std::string path = SegmentPath(location_.stem, number_ + 1);
   unlink(path.c_str());
   const int file = open(path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
@@ -138,7 +138,7 @@ absl::Status SessionLog::AppendFrame(absl::string_view head,
   all.insert(all.end(), content.begin(), content.end());
   absl::MutexLock lock(&mutex_);
   if (discarded_ || file_ < 0)
-    return absl::FailedPreconditionError("the session is not recorded any more");
+    return absl::FailedPreconditionError("the session has no operation log any more");
   return Write(all);
 }
 
@@ -266,7 +266,7 @@ absl::StatusOr<std::optional<std::string>> SessionLogReader::Join(std::string fr
   Decoder in(frame);
   const auto part = static_cast<Part>(in.Below(static_cast<size_t>(Part::kEnd)));
   const uint64_t number = part == Part::kWhole ? 0 : in.Number();
-  if (!in.ok()) return Damaged("makes no sense");
+  if (!in.ok()) return Damaged("has an invalid record");
   const std::string_view content = in.Rest();
   if (part == Part::kWhole) {
     frame.erase(0, frame.size() - content.size());
@@ -288,7 +288,7 @@ absl::Status SessionLogReader::OpenNext() {
   struct stat found {};
   if (fstat(file_, &found) != 0) return LogFailed("read", path);
   if (!S_ISREG(found.st_mode) || found.st_uid != geteuid())
-    return Damaged("is no regular file of this user's");
+    return Damaged("is not a regular file that belongs to this user");
   left_ = static_cast<int64_t>(found.st_size);
   ++number_;
   const std::string before = std::exchange(tag_, FirstTag());
@@ -303,19 +303,19 @@ absl::Status SessionLogReader::OpenNext() {
   Decoder in(**header);
   if (const uint64_t version = in.Number(); version > kLogVersion) {
     return absl::UnimplementedError(absl::StrCat(path, " has version ", version,
-                                                 " and this daemon knows ", kLogVersion,
-                                                 " at most: a newer one wrote it"));
+                                                 " but this daemon knows at most ", kLogVersion,
+                                                 "; a newer daemon wrote it"));
   }
   const bool is_ours = in.Text() == location_.session && in.Number() == number_;
   const bool is_of_this_boot = in.Text() == location_.boot;
   in.Text();  // the name
   const std::string_view follows = in.Text();
-  if (!in.AtEnd() || !is_ours) return Damaged("is of another session");
+  if (!in.AtEnd() || !is_ours) return Damaged("belongs to another session");
   if (!is_of_this_boot) {
-    return Damaged("was written before the machine was started anew, so its end may be missing");
+    return Damaged("was written before the machine was restarted, so its end may be missing");
   }
   if (!before.empty() && before != follows)
-    return Damaged("does not follow the segment before it, which is cut");
+    return Damaged("does not continue the previous segment, which is truncated");
   return absl::OkStatus();
 }
 
@@ -346,7 +346,7 @@ absl::StatusOr<std::optional<std::string>> SessionLogReader::ReadFrame() {
   left_ -= static_cast<int64_t>(size + kTag);
   const absl::string_view piece = record;
   if (!cache::SameTag(TagOf(secret_, tag_, sizes, {piece}), tag))
-    return Damaged("is damaged or not ours");
+    return Damaged("is damaged or was written with another key");
   tag_ = tag;
   return record;
 }

@@ -100,7 +100,7 @@ absl::StatusOr<LogRecord> DecodeRecord(std::string bytes) {
   }
   std::string* data = DataOf(record);
   const size_t data_bytes = data == nullptr ? 0 : in.Rest().size();
-  if (!in.AtEnd()) return absl::DataLossError("a record of the log makes no sense");
+  if (!in.AtEnd()) return absl::DataLossError("a record of the operation log is invalid");
   if (data != nullptr) {
     bytes.erase(0, bytes.size() - data_bytes);
     *data = std::move(bytes);

@@ -141,12 +141,12 @@ TEST_F(SessionLogTest, WhatIsTakenOutIsMissed) {
   }
   EXPECT_THAT(Read({1, 2, 3}), ElementsAre("one", "two", "three"));
   EXPECT_THAT(Read({2, 3}), ElementsAre("two", "three"));
-  EXPECT_THAT(Read({1, 3}), ElementsAre("one", HasSubstr("is of another session")));
+  EXPECT_THAT(Read({1, 3}), ElementsAre("one", HasSubstr("belongs to another session")));
   // Truncates the last record of a segment that is followed by another segment.
   const auto size = fs::file_size(Segments({2})[0]);
   fs::resize_file(Segments({2})[0], size - 10);
   EXPECT_THAT(Read({1, 2}), ElementsAre("one"));
-  EXPECT_THAT(Read({1, 2, 3}), ElementsAre("one", HasSubstr("which is cut")));
+  EXPECT_THAT(Read({1, 2, 3}), ElementsAre("one", HasSubstr("which is truncated")));
 }
 
 TEST_F(SessionLogTest, EachFlippedByteIsSeen) {
@@ -185,7 +185,7 @@ TEST_F(SessionLogTest, AnotherStartOfTheMachineRefusesIt) {
   ASSERT_TRUE(log->Begin("").ok());
   ASSERT_TRUE(Put(*log, "one").ok());
   boot_ = "the next";
-  EXPECT_THAT(Read({1}), ElementsAre(HasSubstr("before the machine was started anew")));
+  EXPECT_THAT(Read({1}), ElementsAre(HasSubstr("before the machine was restarted")));
 }
 
 TEST_F(SessionLogTest, RoomIsAskedForNowAndThen) {

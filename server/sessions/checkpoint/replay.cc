@@ -41,7 +41,7 @@ struct Replayer {
     {
       absl::MutexLock lock(&session.mutex);
       if (record.sequence != session.answers.last_received() + 1)
-        return absl::DataLossError("operations are missing in the log");
+        return absl::DataLossError("operations are missing from the operation log");
       session.answers.Acknowledge(record.acknowledged);
       session.answers.RestoreReceived(record.sequence);
       session.highest_handle = record.highest_handle;
@@ -53,7 +53,7 @@ struct Replayer {
     absl::Status status = Await(pending_max);
     if (status.ok() || MayPass(status)) return status;
     return absl::DataLossError(
-        absl::StrCat("operation ", record.sequence, " cannot be done again: ", status.message()));
+        absl::StrCat("operation ", record.sequence, " cannot be repeated: ", status.message()));
   }
 
   absl::Status operator()(CancelledRecord& record) const {
@@ -86,7 +86,7 @@ struct Replayer {
              (!session.restoration && session.pending.size() <= pending_max);
     };
     while (!session.mutex.AwaitWithTimeout(absl::Condition(&is_over), kLookWhetherToGiveUp))
-      if (gives_up()) return absl::CancelledError("the daemon stops");
+      if (gives_up()) return absl::CancelledError("the daemon is stopping");
     return session.replay_error;
   }
 };

@@ -124,8 +124,9 @@ absl::Status Restorer::AskFor(std::deque<std::unique_ptr<Waiting>>::iterator wan
   waiting_.erase(wanted);
   const std::string why = next->why;
   waiting_.push_front(std::move(next));
-  if (why.empty()) return Restarting("the session waits to be restored; attach again");
-  return Restarting(absl::StrCat("the session cannot be restored yet, and is tried again: ", why));
+  if (why.empty()) return Restarting("the session is waiting to be restored; attach again");
+  return Restarting(
+      absl::StrCat("the session cannot be restored yet and will be tried again: ", why));
 }
 
 void Restorer::Drop(const StoredSession& stored) {
@@ -221,11 +222,11 @@ bool Restorer::Waits(const Waiting& waiting, const absl::Status& status) const {
 void Restorer::Lose(const StoredSession& stored, const absl::Status& why) {
   const Checkpoint& checkpoint = stored.checkpoint;
   registry_.closed().Remember(checkpoint.identity.id, checkpoint.user,
-                              LostBecause("the daemon could not bring it back", why));
+                              LostBecause("the daemon could not restore it", why));
   Drop(stored);
   log::Error("session_lost", {{"session", checkpoint.identity.name},
                               {"why", std::string(why.message())},
-                              {"lost", "its tensors and programs; its client is told"}});
+                              {"lost", "its tensors and programs; its client gets an error"}});
 }
 
 absl::Status Restorer::Restore(const StoredSession& stored, CopyDeadline& deadline) {
@@ -233,9 +234,8 @@ absl::Status Restorer::Restore(const StoredSession& stored, CopyDeadline& deadli
   // cannot repeat.
   if (stored.checkpoint.log == 0) return TryToRestore(stored, deadline);
   if (CheckpointStore::CountAttempt(stored) > kAttemptsMax) {
-    return absl::DataLossError(absl::StrCat(kAttemptsMax,
-                                            " daemons have ended while they did "
-                                            "again what the session had done"));
+    return absl::DataLossError(
+        absl::StrCat(kAttemptsMax, " daemons ended while they repeated the session's operations"));
   }
   const absl::Status status = TryToRestore(stored, deadline);
   CheckpointStore::ForgetAttempts(stored);
@@ -248,7 +248,7 @@ absl::Status Restorer::TryToRestore(const StoredSession& stored, CopyDeadline& d
   if (!reader.ok()) return reader.status();
   SessionLogReader log = store_.ReadLog(stored);
   if (saved.is_live && stored.log.empty())
-    return absl::DataLossError("the log of what came after its checkpoint is not there");
+    return absl::DataLossError("the operation log since its checkpoint is missing");
   const auto summary = Summarize(log);
   if (!summary.ok()) return summary.status();
   std::vector<DeviceNeed> needs;

@@ -139,18 +139,18 @@ absl::StatusOr<std::unique_ptr<SealedReader>> SealedReader::Open(const std::stri
 absl::Status SealedReader::ReadHead(uint32_t newest) {
   struct stat found {};
   if (fstat(file_, &found) != 0) return Failed("read", path_);
-  if (!S_ISREG(found.st_mode)) return Damaged("is no regular file");
+  if (!S_ISREG(found.st_mode)) return Damaged("is not a regular file");
   if (found.st_uid != geteuid()) return Damaged("belongs to another user");
   std::string head(kHeadBytes, '\0');
   if (found.st_size < static_cast<off_t>(kHeadBytes)) return Damaged("is cut");
   if (absl::Status status = ReadAll(absl::MakeSpan(head)); !status.ok()) return status;
   ByteReader fields(head);
-  if (fields.Bytes(kMagic.size()) != kMagic) return Damaged("is no saved session");
+  if (fields.Bytes(kMagic.size()) != kMagic) return Damaged("is not a checkpoint of a session");
   const uint32_t version = fields.Fixed32();
   if (version > newest) {
     return absl::UnimplementedError(absl::StrCat(path_, " has version ", version,
-                                                 " and this daemon knows ", newest,
-                                                 " at most: a newer one wrote it"));
+                                                 " but this daemon knows at most ", newest,
+                                                 "; a newer daemon wrote it"));
   }
   version_ = version;
   fields.Fixed32();  // for later versions
@@ -164,7 +164,8 @@ absl::Status SealedReader::ReadHead(uint32_t newest) {
   authenticator_->Update(description_);
   std::string tag(kTagBytes, '\0');
   if (absl::Status status = ReadAll(absl::MakeSpan(tag)); !status.ok()) return status;
-  if (!cache::SameTag(authenticator_->Finish(), tag)) return Damaged("is damaged or not ours");
+  if (!cache::SameTag(authenticator_->Finish(), tag))
+    return Damaged("is damaged or was written with another key");
   authenticator_ = secret_.Authenticate();
   authenticator_->Update(tag);
   return absl::OkStatus();
@@ -190,7 +191,7 @@ absl::Status SealedReader::Read(absl::Span<char> bytes) {
 }
 
 absl::Status SealedReader::Finish() {
-  if (left_ != 0) return Damaged("has more than it describes");
+  if (left_ != 0) return Damaged("has more bytes than its description says");
   std::string tag(kTagBytes, '\0');
   if (absl::Status status = ReadAll(absl::MakeSpan(tag)); !status.ok()) return status;
   if (!cache::SameTag(authenticator_->Finish(), tag)) return Damaged("is damaged");

@@ -97,7 +97,7 @@ absl::Status SessionRecorder::Take(CopyDeadline& deadline) {
   absl::ReleasableMutexLock lock(&session_.mutex);
   // If the log was ended meanwhile, the checkpoint is out of date.
   if (session_.closed || log_ != begun->log)
-    return absl::CancelledError("the session has ended, or something of it has failed meanwhile");
+    return absl::CancelledError("the session was closed, or a part of it failed meanwhile");
   if (status.ok()) status = (*file)->Install();
   if (!status.ok()) {
     // A log without a checkpoint restores nothing.

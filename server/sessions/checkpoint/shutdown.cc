@@ -78,14 +78,14 @@ void LogSaved(const Frozen& frozen, const absl::Status& saved, bool has_earlier)
   const std::string& name = frozen.session->identity().name;
   if (has_earlier) {
     log::Info("session_kept", {{"session", name},
-                               {"by", "its last checkpoint and the log since"},
+                               {"by", "its last checkpoint and its operation log since"},
                                {"because", std::string(saved.message())}});
   } else if (saved.ok()) {
     log::Info("session_kept", {{"session", name}, {"bytes", absl::StrCat(frozen.bytes())}});
   } else {
     log::Error("session_lost", {{"session", name},
                                 {"why", std::string(saved.message())},
-                                {"lost", "its tensors and programs; its client is told"}});
+                                {"lost", "its tensors and programs; its client gets an error"}});
   }
 }
 
@@ -101,7 +101,7 @@ void SaveOne(const ShutdownOptions& options, Frozen& frozen) {
   const bool stays = saved.ok() || has_earlier;
   const absl::Status reason =
       stays ? options.restarting
-            : LostBecause("the daemon that stopped could not keep it for the next one", saved);
+            : LostBecause("the previous daemon could not write its checkpoint", saved);
   // For a client that is disconnected now.
   if (!stays)
     options.registry->closed().Remember(session.identity().id, session.user().name, reason);

@@ -68,7 +68,7 @@ bool IsCopy(const fs::path& path, const Checkpoint& checkpoint) {
   if (path.filename() == own) return false;
   log::Warning("kept_session_ignored",
                {{"file", path},
-                {"why", absl::StrCat("it is a copy: the session's own file is called ", own,
+                {"why", absl::StrCat("it is a copy, because the session's file is named ", own,
                                      "; keep copies in another folder")}});
   return true;
 }
@@ -77,7 +77,7 @@ void LogRefused(const std::string& path, const absl::Status& why, absl::string_v
   log::Error("kept_session_refused",
              {{"file", path},
               {"why", std::string(why.message())},
-              {"lost", "the session with its tensors and programs; its client is told"},
+              {"lost", "the session with its tensors and programs; its client gets an error"},
               {"the_file", std::string(file)}});
 }
 
@@ -97,9 +97,9 @@ absl::StatusOr<std::unique_ptr<CheckpointStore>> CheckpointStore::Open(Options o
     return absl::UnavailableError(absl::StrCat("cannot make ", path, ": ", strerror(errno)));
   if (flock(lock, LOCK_EX | LOCK_NB) != 0) {
     close(lock);
-    return absl::FailedPreconditionError(absl::StrCat("another kilnd keeps its sessions in ",
+    return absl::FailedPreconditionError(absl::StrCat("another kilnd stores its sessions in ",
                                                       options.folder,
-                                                      "; name another folder with --state_dir"));
+                                                      "; use another folder with --state_dir"));
   }
   auto secret = cache::Secret::Open(absl::StrCat(options.folder, "/sessions.key"));
   if (!secret.ok()) {
@@ -130,13 +130,14 @@ std::vector<StoredSession> CheckpointStore::List() {
       auto checkpoint = Decode((*reader)->description(), (*reader)->version());
       status = checkpoint.status();
       if (status.ok() && checkpoint->data_bytes() != (*reader)->data_bytes())
-        status = absl::DataLossError(absl::StrCat(path, " does not have the bytes it describes"));
+        status = absl::DataLossError(
+            absl::StrCat(path, " has fewer or more bytes than its description says"));
       if (status.ok() && IsCopy(entry.path(), *checkpoint)) continue;
       if (status.ok()) all.push_back({path, *std::move(checkpoint)});
     }
     if (status.ok()) continue;
     if (absl::IsDataLoss(status)) drafts.push_back(entry.path());
-    LogRefused(path, status, absl::IsDataLoss(status) ? "is removed" : "is left where it is");
+    LogRefused(path, status, absl::IsDataLoss(status) ? "is removed" : "is left unchanged");
   }
   for (const fs::path& draft : drafts) fs::remove(draft, error);
   AddSegments(&all);
@@ -248,14 +249,14 @@ absl::Status CheckpointStore::CheckRoomIn(const FolderUse& use, const std::strin
   const int64_t used = use.Total(except);
   if (bytes > options_.limit_bytes - used) {
     return absl::ResourceExhaustedError(
-        absl::StrCat(bytes, " bytes do not fit: saved sessions take ", used, " of ",
+        absl::StrCat(bytes, " bytes do not fit: checkpoints of sessions use ", used, " of ",
                      options_.limit_bytes, " bytes of disk; raise state.session_limit"));
   }
   const int64_t his = use.OfUser(PrefixOf(user), except);
   if (goes_on && his + bytes > options_.limit_bytes - used - bytes) {
     return absl::ResourceExhaustedError(
-        absl::StrCat(bytes, " bytes do not fit: this user's sessions take ", his,
-                     " bytes of disk, and no more is still free for others; raise "
+        absl::StrCat(bytes, " bytes do not fit: checkpoints of this user's sessions use ", his,
+                     " bytes of disk, and less than that would remain free for other users; raise "
                      "state.session_limit"));
   }
   const int64_t limit = options_.user_limit_bytes ? options_.user_limit_bytes(user) : 0;

@@ -264,7 +264,7 @@ TEST_F(CheckpointStoreTest, NoMoreThanAUsersLimit) {
   int64_t saved = 0;
   for (; saved < 100 && status.ok(); ++saved) status = Save(checkpoint_of("ann", saved + 1));
   EXPECT_TRUE(absl::IsResourceExhausted(status)) << status;
-  EXPECT_THAT(std::string(status.message()), HasSubstr("of disk for kept sessions"));
+  EXPECT_THAT(std::string(status.message()), HasSubstr("of disk for checkpoints"));
   EXPECT_LE(store_->BytesOf("ann"), 2000);
   // Saving again takes no more room, and other users have theirs.
   const int64_t before = store_->BytesOf("ann");

@@ -20,7 +20,7 @@ void LogFailure(const std::string& session, const std::string& why, bool has_ear
   log::Warning("snapshot_failed",
                {{"session", session},
                 {"why", why},
-                {"protected", has_earlier ? "by the checkpoint before it" : "no"}});
+                {"protected", has_earlier ? "by the previous checkpoint" : "no"}});
 }
 
 }  // namespace
@@ -92,7 +92,7 @@ bool CheckpointWriter::Look(Watched& watched, CopyDeadline& deadline) {
     log::Warning("session_unprotected",
                  {{"session", name},
                   {"why", std::string(loss.message())},
-                  {"so", "it is lost if the daemon is killed, until another checkpoint is there"}});
+                  {"so", "it is lost if the daemon is killed before the next checkpoint"}});
   }
   if (!recorder.IsDue()) return true;
   const absl::Time begun = SteadyNow();

@@ -22,8 +22,8 @@ absl::Status CheckInputDevices(const runtime::Program& program,
     if (inputs[i]->pool() == wanted.pool().get() || inputs[i]->pool() == nullptr) continue;
     return errors::WithReason(absl::InvalidArgumentError(absl::StrCat(
                                   "input ", i, " lies on ", inputs[i]->pool()->device().info().name,
-                                  ", but the program wants it on ", wanted.name(),
-                                  "; Move makes a copy that lies so (kiln.shard, Tensor.to)")),
+                                  ", but the program needs it on ", wanted.name(),
+                                  "; copy it there (kiln.shard, Tensor.to)")),
                               "INPUT_PLACEMENT", {{"input", absl::StrCat(i)}});
   }
   return absl::OkStatus();

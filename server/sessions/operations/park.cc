@@ -16,8 +16,8 @@ absl::Status CheckNames(const Park& park) {
   if (absl::Status status = CheckName("a session", park.name); !status.ok()) return status;
   if (park.tensors.size() > kNamedTensorsMax) {
     return errors::WithReason(
-        absl::InvalidArgumentError(
-            absl::StrCat(park.tensors.size(), " tensors have names; ", kNamedTensorsMax, " may")),
+        absl::InvalidArgumentError(absl::StrCat(
+            park.tensors.size(), " tensors are named, but at most ", kNamedTensorsMax, " may be")),
         "TOO_MANY_NAMES", {{"limit", absl::StrCat(kNamedTensorsMax)}});
   }
   absl::flat_hash_set<absl::string_view> seen;

@@ -24,8 +24,8 @@ void AwaitRead(SessionState& session, uint64_t sequence, const runtime::ValuePoi
 absl::Status TooLarge(uint64_t handle, int64_t bytes, int64_t bytes_max) {
   return errors::WithReason(
       absl::InvalidArgumentError(absl::StrCat("handle ", handle, " holds ", bytes,
-                                              " bytes; Read returns at most ", bytes_max,
-                                              ": use BlobService.Download")),
+                                              " bytes, but Read returns at most ", bytes_max,
+                                              "; use BlobService.Download")),
       "TOO_LARGE_FOR_READ", {{"handle", absl::StrCat(handle)}});
 }
 

@@ -26,7 +26,7 @@ void UnknownOperation::Execute(SessionState& session, uint64_t sequence) {
   session.Fail(sequence, {},
                errors::WithReason(
                    absl::UnimplementedError("the request has no operation that this daemon knows; "
-                                            "is the client newer than the daemon?"),
+                                            "check that the client is not newer than the daemon"),
                    "UNKNOWN_OPERATION"));
 }
 

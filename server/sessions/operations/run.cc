@@ -46,7 +46,7 @@ absl::Status CheckResults(const RunProgram& operation, const runtime::Signature&
   if (twice == updated.end()) return absl::OkStatus();
   return errors::WithReason(
       absl::InvalidArgumentError(
-          absl::StrCat("handle ", *twice, " is bound to two inputs that the program updates")),
+          absl::StrCat("handle ", *twice, " is given for two inputs that the program updates")),
       "UPDATED_TWICE", {{"handle", absl::StrCat(*twice)}});
 }
 
@@ -143,7 +143,7 @@ runtime::Run::Done WhenEnded(SessionState& session, uint64_t sequence, bool repo
   };
 }
 
-absl::Status RestorationEnded() { return absl::CancelledError("the session has ended"); }
+absl::Status RestorationEnded() { return absl::CancelledError("the session was closed"); }
 
 // Makes a run of a checkpoint again, with values that replace its results.
 absl::StatusOr<QueueableRun> MakeAgain(SessionState& session, uint64_t sequence, size_t pending,
@@ -164,7 +164,7 @@ absl::StatusOr<QueueableRun> MakeAgain(SessionState& session, uint64_t sequence,
   if (status.ok()) status = CheckInputs(*program, again.inputs);
   const runtime::Signature& signature = program->signature;
   if (status.ok() && signature.outputs.size() + signature.updates.size() != saved.results.size())
-    status = absl::InternalError("a saved run does not fit its program");
+    status = absl::InternalError("a run in the checkpoint does not match its program");
   if (!status.ok()) return status;
   auto made = MakeRun(session, sequence, program, again.inputs,
                       WhenEnded(session, sequence, saved.report_time));

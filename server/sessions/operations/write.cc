@@ -41,10 +41,11 @@ absl::Status CheckForm(const Write& write) {
   if (absl::Status status = buffers::CheckTensorType(write.type); !status.ok())
     return errors::WithReason(status, "BAD_TENSOR_TYPE", {{"handle", absl::StrCat(write.handle)}});
   if (write.blobs.size() <= kPiecesMax) return absl::OkStatus();
-  return errors::WithReason(absl::InvalidArgumentError(absl::StrCat(
-                                "handle ", write.handle, ": ", write.blobs.size(),
-                                " pieces are more than ", kPiecesMax, "; make them larger")),
-                            "TOO_MANY_PIECES", {{"handle", absl::StrCat(write.handle)}});
+  return errors::WithReason(
+      absl::InvalidArgumentError(absl::StrCat("handle ", write.handle, ": ", write.blobs.size(),
+                                              " pieces are more than the limit of ", kPiecesMax,
+                                              "; send fewer and larger pieces")),
+      "TOO_MANY_PIECES", {{"handle", absl::StrCat(write.handle)}});
 }
 
 absl::Status CheckSize(const Write& write, int64_t size) {
@@ -53,7 +54,7 @@ absl::Status CheckSize(const Write& write, int64_t size) {
   return errors::WithReason(
       absl::InvalidArgumentError(absl::StrCat("handle ", write.handle, ": ", write.type.ToString(),
                                               " takes ", wanted, " bytes, but ", size,
-                                              size > wanted ? " or more" : "", " are given")),
+                                              size > wanted ? " or more" : "", " were sent")),
       "SIZE_MISMATCH", {{"handle", absl::StrCat(write.handle)}});
 }
 

@@ -222,7 +222,7 @@ TEST_F(LiveTest, AMeshNeedNotDivideSizes) {
               ElementsAre(2, 4, 6, 8, 10, 12, 14, 16, 18, 20));
 }
 
-// What the daemon says of a graph that `build` makes of x (float32, 2 x 3) and i (int64, 2).
+// Errors of the daemon for a graph that `build` makes of x (float32, 2 x 3) and i (int64, 2).
 class MistakeTest : public LiveTest {
  protected:
   absl::Status StatusOf(const std::function<Value(Value, Value)>& build) {

@@ -13,7 +13,8 @@ namespace {
 
 using numerics::Case;
 
-// What stands in the parentheses: operands, dtype and attributes without a default, then options.
+// Returns the arguments of the call: operands, dtype and attributes without a default, then
+// options.
 std::string Arguments(const Case& test_case, const ops::OpDef& op) {
   std::vector<std::string> arguments;
   std::vector<std::string> options;

@@ -51,4 +51,4 @@ def test_what_it_cannot_read_it_names(kilnd, tmp_path):
     write_idx(tmp_path, "train", [[[0] * 4] * 4] * 3, [0, 1])
     done = train(kilnd, "--data", tmp_path)
     assert done.returncode == 1
-    assert "not as many" in done.stderr
+    assert "is not the announced one" in done.stderr

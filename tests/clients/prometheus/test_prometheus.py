@@ -150,7 +150,7 @@ def test_kernels_take_the_time_that_programs_take(tmp_path):
                                      ("kiln_kernel_device_seconds_total", "kiln_program_duration_seconds_sum"))
                 for sample in ask(f"{kernels} / {programs}"):
                     assert 0.9 < float(sample["value"][1]) < 1.1, (labels, sample)
-            # What fair shares go by is counted elsewhere.
+            # The time that fair shares are based on is counted elsewhere.
             users = ask("sum by (user) (kiln_kernel_device_seconds_total) / sum by (user) (kiln_user_device_seconds_total)")
             assert {sample["metric"]["user"] for sample in users} >= LOADS.keys()
             for sample in users:

@@ -39,7 +39,7 @@ def test_mistakes_are_named():
                 "dns:box:99999", "dns:///box:0"):
         with pytest.raises(kiln.InvalidArgument) as caught:
             check(bad)
-        assert f"the port of the address {bad} is no number from 1 to 65535" in str(caught.value)
+        assert f"the port of the address {bad} is not a number from 1 to 65535" in str(caught.value)
     with pytest.raises(kiln.InvalidArgument, match=r"host:port or unix:/path, without http://"):
         kiln.connect("http://localhost:17433")
 

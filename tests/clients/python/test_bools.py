@@ -112,7 +112,7 @@ def test_the_difference_of_bools_is_refused(act):
 
 
 def test_numbers_that_the_dtype_lacks_are_refused():
-    with pytest.raises(kiln.InvalidArgument, match=r"0\.5 is no int32"):
+    with pytest.raises(kiln.InvalidArgument, match=r"0\.5 is not a value of int32"):
         kiln.tensor(N).masked_fill(kiln.tensor(N) > 0, 0.5)
     with pytest.raises(kiln.InvalidArgument, match="cannot assign float32.*int32"):
         kiln.tensor(N).masked_fill(kiln.tensor(N) > 0, kiln.tensor(0.5))

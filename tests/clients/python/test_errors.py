@@ -65,7 +65,7 @@ MISTAKES = {
                           kiln.zeros(0, 3).argmax(0), ["argmax", "(0, 3)", "no element"]),
     "a seed": (lambda:
                kiln.manual_seed("one"), ["'one'", "an int"]),
-    "no file of tensors": (lambda:
+    "not tensors": (lambda:
                            kiln.load(__file__), ["test_errors.py", ".safetensors", ".npz"]),
     "places": (lambda:
                kiln.zeros(3).scatter(0, kiln.zeros(2), kiln.ones(2)), ["float32", "integers"]),

@@ -307,7 +307,7 @@ def test_dropout_keeps_the_mean_and_whole_channels(connection):
     (lambda: kiln.block_diag(), "one tensor"),
     (lambda: kiln.block_diag(kiln.ones(1, 2, 3)), r"\(1, 2, 3\)"),
     (lambda: kiln.histc(kiln.tensor([1])), "int64"),
-    (lambda: kiln.histc(kiln.ones(2), bins=0), "1 or more"),
+    (lambda: kiln.histc(kiln.ones(2), bins=0), "at least 1"),
 ])  # fmt: skip
 def test_what_does_not_fit(act, words):
     with pytest.raises(kiln.InvalidArgument, match=words) as caught:

@@ -191,10 +191,10 @@ def test_a_place_out_of_range_that_only_the_device_knows(connection, monkeypatch
     [
         (lambda x: x[0, 0, 0, 0], ["4 indices", "(3, 4, 5)"]),
         (lambda x: x[..., 0, ...], ["one ellipsis"]),
-        (lambda x: x[1.5], ["1.5", "no index"]),
+        (lambda x: x[1.5], ["1.5", "is not an index"]),
         (lambda x: x[kiln.zeros(2)], ["float32", "integers or bool"]),
         (lambda x: x[kiln.zeros(2, dtype="bool")], ["mask of shape (2,)", "(3,)"]),
-        (lambda x: x["a"], ["'a'", "no index"]),
+        (lambda x: x["a"], ["'a'", "is not an index"]),
         (lambda x: x[::0], ["step of 0"]),
         (lambda x: x[[0, 1], [0, 1, 2]], ["(2,)", "(3,)"]),
         (lambda x: x.__setitem__(0, kiln.zeros(2, 5)), ["(2, 5)", "(4, 5)"]),

@@ -191,7 +191,7 @@ def test_nothing_is_refused_late(connection):
     (500.0, "float8_e4m3"), ("x", "float32"), ("x", "bool"),
 ])  # fmt: skip
 def test_a_number_that_does_not_fit(value, dtype):
-    with pytest.raises(kiln.InvalidArgument, match=r"is no|does not fit") as caught:
+    with pytest.raises(kiln.InvalidArgument, match=r"is not|does not fit") as caught:
         kiln.full((2,), value, dtype=dtype)
     assert caught.value.source.startswith("test_late_errors.py:")
     assert repr(value) in str(caught.value)

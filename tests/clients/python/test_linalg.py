@@ -153,7 +153,7 @@ def test_einsum(connection):
     ("ij->k", [(2, 3)], "'k' is in the result but in no operand"),
     ("ijk", [(2, 3)], "3 letters for an operand of shape"),
     ("ii->i", [(1, 3)], "'i' is repeated for sizes 1 and 3"),
-    ("ij,jk", [(2, 3)], "2 operands are named, 1 are given"),
+    ("ij,jk", [(2, 3)], "2 operands are named, but 1 are given"),
 ])  # fmt: skip
 def test_einsum_errors(equation, shapes, message):
     with pytest.raises(kiln.InvalidArgument, match=message):

@@ -77,15 +77,17 @@ def test_mistakes_with_tls_are_told_apart(tmp_path):
         assert "Start one" not in str(caught.value)
 
     with Kilnd(flags=[f"--tls_certificate={chain}", f"--tls_key={key}", f"--tls_client_ca={chain}"]) as daemon:
-        says(daemon.tcp_address, f"not by an authority in {other}", ca=other)
+        says(daemon.tcp_address, f"not signed by an authority in {other}", ca=other)
         says(daemon.tcp_address, "the list of this machine", ca="system")
         says(f"localhost:{daemon.port}", "for other names than localhost", ca=chain)
-        says(daemon.tcp_address, "on a client without TLS")
+        says(daemon.tcp_address, "of a client without TLS at once")
         says(daemon.tcp_address, "--tls_client_ca", ca=chain, certificate=other, key=other_key)
-        says(daemon.address, "speaks no TLS", ca=chain)
+        says(daemon.address, "does not use TLS", ca=chain)
         # The command line reports it in one line.
         command = [build_folder() / "clients" / "cli" / "kiln", "devices", "--address", daemon.tcp_address]
-        for more, wanted in (["--ca", other], "not by the authority"), ([], "hangs up at once"):
+        for more, wanted in (["--ca", other], "not signed by the authority"), ([], "closed the "
+                                                                                   "connection at "
+                                                                                   "once"):
             told = subprocess.run([*command, *more], capture_output=True, text=True, timeout=GIVE_UP_SECONDS).stderr
             assert told.startswith(f"kiln devices: {daemon.tcp_address} ") and wanted in told
             assert told.count("\n") == 1, told
@@ -141,12 +143,13 @@ def test_who_has_a_token_for_another_address_is_told(tmp_path, monkeypatch):
             kiln.connect(daemon.tcp_address, ca=str(chain))
         with pytest.raises(kiln.Unavailable, match=told):
             kiln.connect(daemon.tcp_address)
-    with pytest.raises(kiln.InvalidArgument, match=r"TLS alone.* are for box, not for 192\.0\.2\.1:1"):
+    with pytest.raises(kiln.InvalidArgument, match=r"only over TLS.* are for box, not for "
+                                                    "192\.0\.2\.1:1"):
         kiln.connect("192.0.2.1:1", token="t")
 
 
 def test_a_token_is_not_sent_unencrypted_over_a_network():
-    with pytest.raises(kiln.KilnError, match="TLS alone"):
+    with pytest.raises(kiln.KilnError, match="only over TLS"):
         kiln.connect("192.0.2.1:7433", token="t")
 
 
@@ -183,7 +186,7 @@ def test_a_file_that_has_no_end_or_too_much_is_refused(tmp_path):
     assert find(Login(), environment) == Login()
     write(tmp_path, "#" * 65537)
     path = tmp_path / "kiln" / "config.toml"
-    with pytest.raises(kiln.InvalidArgument, match=f"cannot read {path}: It has more than 64 KiB"):
+    with pytest.raises(kiln.InvalidArgument, match=f"cannot read {path}: It is larger than 64 KiB"):
         find(Login(), environment)
     path.unlink()
     path.symlink_to("/dev/null")

@@ -192,6 +192,6 @@ def test_it_is_not_set_while_a_function_is_traced(stand_in):
         kiln.set_float32_matmul_precision("high")
         return x @ x
 
-    with pytest.raises(kiln.TraceError, match="call it outside"):
+    with pytest.raises(kiln.TraceError, match="Call it outside"):
         product(kiln.ones((2, 2)))
     assert kiln.get_float32_matmul_precision() == "highest"

@@ -340,7 +340,7 @@ class Juggler:
             else:
                 np.testing.assert_allclose(x.numpy(), a, rtol=1e-4, atol=1e-4)
         except kiln.InvalidArgument as error:
-            assert "meet" in error.message
+            assert "are used together" in error.message
             self.refused += 1
 
     def _changed(self, tensor, array):

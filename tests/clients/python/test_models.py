@@ -58,7 +58,7 @@ def test_decoding_with_a_cache_is_one_program_and_gives_what_the_whole_text_give
         found = decode(kiln.tensor(tokens[:, position]), model.length(position + 1))
         np.testing.assert_allclose(found.numpy(), expected[:, position], rtol=1e-4, atol=1e-5)
     assert decode.traces == 1 and len(decode.programs()) == 1
-    with pytest.raises(kiln.InvalidArgument, match="outside of its bounds 1 to 9"):
+    with pytest.raises(kiln.InvalidArgument, match="outside its bounds 1 to 9"):
         model.length(10)
 
 

@@ -50,12 +50,12 @@ def test_trusted(place, entries):
      f"tmp/kiln belongs to the account with the number {STRANGER}"),
     # The stranger cannot make the socket look like this account's own either.
     ([("tmp", 0, 0o1777), ("tmp/kiln", STRANGER, 0o777), ("tmp/kiln/s", ME, None)], f"number {STRANGER}"),
-    ([("kiln", ME, 0o777), ("kiln/s", ME, None)], "others can replace what is in"),
-    ([("kiln", ME, 0o770), ("kiln/s", ME, None)], "others can replace what is in"),
-    ([("kiln", 0, 0o1777), ("kiln/s", STRANGER, None)], "others can replace what is in"),
+    ([("kiln", ME, 0o777), ("kiln/s", ME, None)], "other accounts can replace files in"),
+    ([("kiln", ME, 0o770), ("kiln/s", ME, None)], "other accounts can replace files in"),
+    ([("kiln", 0, 0o1777), ("kiln/s", STRANGER, None)], "other accounts can replace files in"),
     # Whenever the daemon stops, its socket is gone.
-    ([("kiln", 0, 0o1777), ("kiln/s", ME, None)], "others can replace what is in"),
-    ([("tmp", 0, 0o1777), ("link", 0, "tmp/not_there")], "tmp/not_there, which is not there"),
+    ([("kiln", 0, 0o1777), ("kiln/s", ME, None)], "other accounts can replace files in"),
+    ([("tmp", 0, 0o1777), ("link", 0, "tmp/not_there")], "tmp/not_there, which does not exist"),
     # A link whose target the stranger can change after it was checked.
     ([("kiln", ME, 0o700), ("kiln/s", ME, None), ("tmp", 0, 0o1777), ("tmp/link", STRANGER, "kiln/s")],
      f"tmp/link belongs to the account with the number {STRANGER}"),

@@ -52,7 +52,7 @@ def asarray(obj: Any, /, *, dtype: Any = None, device: Any = None,
                 f"{cast.dtype.name} on {cast.device} is a copy, which copy=False forbids")
         return obj.__copy__() if cast is obj and copy else cast
     if copy is False:
-        raise ValueError("data goes to the device as a copy, which copy=False forbids")
+        raise ValueError("data is copied to the device, which copy=False forbids")
     if not hasattr(obj, "__array__") and hasattr(obj, "__dlpack__"):
         obj = np.from_dlpack(obj)
     elif hasattr(obj, "__array__") and not isinstance(obj, (np.ndarray, np.generic)):
@@ -73,7 +73,7 @@ def from_dlpack(x: Any, /, *, device: Any = None, copy: Optional[bool] = None) -
         there = on(device, x)
         return x.__copy__() if there is x else there
     if copy is False:
-        raise BufferError("data goes to the device as a copy, which copy=False forbids")
+        raise BufferError("data is copied to the device, which copy=False forbids")
     return on(device, Tensor(np.from_dlpack(x)))
 
 
@@ -180,10 +180,11 @@ def arange(start: Any, /, stop: Any = None, step: Any = 1, *, dtype: Any = None,
     if stop is None:
         start, stop = 0, start
     if step == 0:
-        raise InvalidArgument("arange with a step of 0")
+        raise InvalidArgument("arange with a step of 0; the step must not be 0")
     if has_dims((start, stop)):
         if step != 1:
-            raise InvalidArgument(f"arange from {start} to {stop} by {step}; by 1 with variables")
+            raise InvalidArgument(f"arange from {start} to {stop} by {step}; with variables the "
+                                  "step must be 1")
         counted = iota((stop - start,), 0, dtype)
         return counted + start if isinstance(start, Dim) or start else counted
     count = max(0, ceil((stop - start) / step))
@@ -191,8 +192,8 @@ def arange(start: Any, /, stop: Any = None, step: Any = 1, *, dtype: Any = None,
     kind = dtypes.as_dtype(dtype or (dtypes.int64 if exact else dtypes.float32))
     if kind.is_integer and not exact:
         raise InvalidArgument(
-            f"arange from {start} to {stop} by {step} as {kind.name}; those must be integers, or "
-            "the dtype a float")
+            f"arange from {start} to {stop} by {step} as {kind.name}; start, stop and step must be "
+            "integers, or the dtype a float")
     counted = iota((count,), 0, kind)
     if step != 1 and count > 1:
         counted = counted * step

@@ -90,7 +90,7 @@ def isdtype(dtype: DType, kind: Union[DType, str, Tuple[Union[DType, str], ...]]
     if isinstance(kind, DType):
         return dtype is kind
     if kind not in _KINDS:
-        raise InvalidArgument(f"no kind of dtype {kind!r}; there are {', '.join(_KINDS)}")
+        raise InvalidArgument(f"unknown kind of dtype {kind!r}; use one of {', '.join(_KINDS)}")
     return _KINDS[kind](dtype)
 
 

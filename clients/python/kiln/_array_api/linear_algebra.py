@@ -72,7 +72,7 @@ def tensordot(x1: Tensor, x2: Tensor, /, *,
         if not 0 <= axes <= (x1.ndim if x1.ndim < x2.ndim else x2.ndim):
             raise InvalidArgument(
                 f"tensordot over {axes} axes of shapes {x1.shape} and {x2.shape}; both must have "
-                "as many")
+                "that many")
         first = list(range(x1.ndim - axes, x1.ndim))
         second = list(range(axes))
     else:
@@ -80,8 +80,8 @@ def tensordot(x1: Tensor, x2: Tensor, /, *,
         second = [normalize_axis(axis, x2.ndim) for axis in axes[1]]
         if len(first) != len(second):
             raise InvalidArgument(
-                f"tensordot over {len(first)} axes of one and {len(second)} of the other; they "
-                "must be as many")
+                f"tensordot over {len(first)} axes of one and {len(second)} of the other; both "
+                "numbers must be equal")
     left = list(_LETTERS[: x1.ndim])
     right = list(_LETTERS[x1.ndim : x1.ndim + x2.ndim])
     for i, j in zip(first, second):
@@ -107,7 +107,7 @@ def vecdot(x1: Tensor, x2: Tensor, /, *, axis: int = -1) -> Tensor:
     """
     if whole(axis, "axis") >= 0 and x1.ndim != x2.ndim:
         raise InvalidArgument(
-            f"vecdot along axis {axis} of shapes {x1.shape} and {x2.shape}; of different ranks, "
+            f"vecdot along axis {axis} of shapes {x1.shape} and {x2.shape}; for different ranks, "
             "count the axis from the end")
     first = normalize_axis(axis, x1.ndim)
     second = normalize_axis(axis, x2.ndim)

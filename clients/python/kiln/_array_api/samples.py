@@ -64,8 +64,8 @@ def histc(x: Tensor, bins: int = 100, min: float = 0, max: float = 0) -> Tensor:
         raise InvalidArgument(f"histc of {x.dtype.name}; it must be float, cast it first")
     if whole(bins, "bins") < 1 or max < min:
         raise InvalidArgument(
-            f"histc with {bins} bins from {min} to {max}; there must be 1 or more, and max must "
-            "not be below min")
+            f"histc with {bins} bins from {min} to {max}; there must be at least 1 bin, and max "
+            "must not be below min")
     values = x.flatten()
     low, high = full((), min, dtype=x.dtype), full((), max, dtype=x.dtype)
     if min == max and values.numel():

@@ -43,9 +43,9 @@ def diff(x: Tensor, /, *, axis: int = -1, n: int = 1, prepend: Optional[Tensor] 
     [3, 5]
     """
     if x.ndim == 0:
-        raise InvalidArgument("diff of a tensor without dimensions")
+        raise InvalidArgument("diff of a tensor without dimensions; it needs at least one")
     if whole(n, "n") < 0:
-        raise InvalidArgument(f"diff taken {n} times; n is at least 0")
+        raise InvalidArgument(f"diff taken {n} times; n must be at least 0")
     place = normalize_axis(axis, x.ndim)
     parts = [part for part in (prepend, x, append) if part is not None]
     if len(parts) > 1:

@@ -38,7 +38,7 @@ def checked(symbol: Symbol, value: Any) -> int:
     number = int(value)
     if not symbol.low <= number <= symbol.high:
         raise InvalidArgument(
-            f'variable "{symbol.name}" is bound to {number}, outside of its bounds '
+            f'variable "{symbol.name}" is bound to {number}, outside its bounds '
             f"{symbol.low} to {symbol.high}")
     return number
 
@@ -67,5 +67,5 @@ def merged(values: Bindings, others: Bindings) -> Bindings:
         if result.setdefault(symbol, value) != value:
             raise InvalidArgument(
                 f'variable "{symbol.name}" is bound to {result[symbol]} and to {value} in one '
-                "run; a run has one value for each variable")
+                "run; use one value for each variable")
     return result

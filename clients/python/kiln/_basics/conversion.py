@@ -59,7 +59,7 @@ def to_array(data: Any, dtype: Any = None) -> Tuple[np.ndarray, DType]:
     try:
         array = np.asarray(data)
     except ValueError as error:  # lists of unequal length
-        raise InvalidArgument(f"no tensor of {data!r:.80}: {error}") from None
+        raise InvalidArgument(f"cannot make a tensor of {data!r:.80}: {error}") from None
     own = isinstance(data, (np.ndarray, np.generic))
     is_float = dtype is not None and dtypes.as_dtype(dtype).is_float
     if array.dtype == np.float64 and not own and not is_float and (abs(array) >= 2.0**63).any():
@@ -74,7 +74,7 @@ def to_array(data: Any, dtype: Any = None) -> Tuple[np.ndarray, DType]:
         wanted = dtypes.float32 if array.dtype == np.float64 and not own else (
             dtypes.as_dtype(array.dtype) if array.dtype.kind in "biuf" else None)
         if wanted is None:
-            raise InvalidArgument(f"no tensor of {array.dtype}: {data!r:.80}")
+            raise InvalidArgument(f"cannot make a tensor of {array.dtype}: {data!r:.80}")
     else:
         wanted = dtypes.as_dtype(dtype)
     if wanted.numpy is None:
@@ -91,7 +91,7 @@ def _with_large_ints(data: Any, array: np.ndarray) -> np.ndarray:
         return numbers.astype(np.uint64)
     except OverflowError:
         raise InvalidArgument(
-            f"no integer dtype holds all of {data!r:.80}; make floats of them with "
+            f"no integer dtype holds all of {data!r:.80}; convert them with "
             "dtype=kiln.float64") from None
 
 

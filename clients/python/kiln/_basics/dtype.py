@@ -40,7 +40,7 @@ class FloatFormat(NamedTuple):
 
     @property
     def bias(self) -> int:
-        """What is subtracted from the exponent's bits."""
+        """The number that is subtracted from the exponent's bits."""
         return int(2 ** (self.exponent_bits - 1)) - 1
 
     @property

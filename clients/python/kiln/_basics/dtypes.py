@@ -28,7 +28,7 @@ def as_dtype(value: Any) -> DType:
     name = value if isinstance(value, str) else np.dtype(value).name
     if name in BY_NAME:
         return BY_NAME[name]
-    raise InvalidArgument(f"no dtype {value!r}; there are {', '.join(BY_NAME)}")
+    raise InvalidArgument(f"unknown dtype {value!r}; use one of {', '.join(BY_NAME)}")
 
 
 def _pickled(dtype: DType) -> Tuple[Any, Tuple[str]]:

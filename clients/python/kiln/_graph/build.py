@@ -237,7 +237,7 @@ def _symbols(order: Sequence[Node]) -> Iterable[Symbol]:
                 for symbol in item.symbols:
                     if found.setdefault(symbol.name, symbol) != symbol:
                         raise InvalidArgument(
-                            f"two variables of one name meet: {found[symbol.name]!r} and "
+                            f"two variables have one name: {found[symbol.name]!r} and "
                             f"{symbol!r}; variables of one name must have the same bounds")
     return found.values()
 

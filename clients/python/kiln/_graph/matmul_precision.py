@@ -50,12 +50,12 @@ def set_float32_matmul_precision(precision: str) -> None:
     """
     if not isinstance(precision, str) or precision not in _CODES:
         raise InvalidArgument(
-            f"no such precision of float32 matrix products: {precision!r}; there are "
+            f"unknown precision of float32 matrix products: {precision!r}; use one of "
             + ", ".join(f'"{name}"' for name in _CODES))
     if mode.trace is not None:
         raise TraceError(
-            "set_float32_matmul_precision() within a function that kiln.jit traces, whose later "
-            "calls would not set it; call it outside")
+            "set_float32_matmul_precision() inside a function that kiln.jit traces; later calls "
+            "would not set it. Call it outside")
     _chosen.precision = precision
 
 

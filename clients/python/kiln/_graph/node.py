@@ -180,7 +180,7 @@ def _infer(name: str, operands: Tuple[Node, ...], attributes: Attributes,
            dtype: Optional[DType]) -> Tuple[Shape, DType, Optional[Attributes]]:
     op = TABLE.get(name)
     if op is None:
-        raise InvalidArgument(f'no op "{name}"')
+        raise InvalidArgument(f'unknown op "{name}"')
     try:
         _rules.check_operand_count(op, len(operands))
         complete = _rules.complete_attributes(op, dict(attributes))
@@ -272,7 +272,7 @@ def scalar(number: Any, dtype: DType) -> Node:
 
 def _typed(number: Any, dtype: DType) -> Any:
     if not isinstance(number, (int, float)):
-        raise InvalidArgument(f"{number!r:.80} is no number, where a {dtype.name} is wanted")
+        raise InvalidArgument(f"{number!r:.80} is not a number; a value of {dtype.name} is needed")
     if dtype is _dtypes.bool_:
         return bool(number)
     if dtype.is_float:
@@ -283,7 +283,7 @@ def _typed(number: Any, dtype: DType) -> Any:
         return float(number)
     low, high = conversion.integer_range(dtype)
     if isinstance(number, float) or not low <= number <= high:
-        raise InvalidArgument(f"{number!r} is no {dtype.name}")
+        raise InvalidArgument(f"{number!r} is not a value of {dtype.name}")
     return int(number)
 
 

@@ -113,8 +113,9 @@ def with_sharding(graph: Any, home: ProgramHome, inputs: Sequence[Optional[Place
         return graph
     if graph.variables:
         raise InvalidArgument(
-            f'variable "{graph.variables[0].name}" meets tensors on {home!r}; sizes of what lies '
-            "on a mesh are numbers. Make the part with variables on one device, x.to(device)")
+            f'variable "{graph.variables[0].name}" is used with tensors on {home!r}; sizes of '
+            "tensors on a mesh must be numbers. Compute the part with variables on one device, "
+            "x.to(device)")
     sharded = type(graph)()
     sharded.CopyFrom(graph)
     sharded.sharding.CopyFrom(sharding(home, _specs(inputs), _specs(outputs)))

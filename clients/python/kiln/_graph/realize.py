@@ -192,8 +192,9 @@ def buffer_of(node: Node, connection: Any = None, placement: Optional[Placement]
         node.host = None
     elif connection is not None and node.buffer.connection is not connection:
         raise FailedPrecondition(
-            f"tensors of two connections meet ({connection} and {node.buffer.connection}); move "
-            "one over NumPy, or make it again after kiln.connect()")
+            f"tensors of two connections are used together ({connection} and "
+            f"{node.buffer.connection}); copy one through NumPy, or make it again after "
+            "kiln.connect()")
     return node.buffer
 
 
@@ -239,12 +240,12 @@ def _within_program(given: Node, placement: Optional[Placement]) -> Node:
     moves = f"{described(given.home)} to {described(placement.home if placement else None)}"
     if mode.trace is not None:
         raise TraceError(
-            f"a tensor moves from {moves} inside a function that kiln.jit traces, which sends "
-            "between devices alone that tensors were put on; move the tensor before the call, or "
+            f"a tensor moves from {moves} inside a function that kiln.jit traces; only between "
+            "devices that tensors were placed on can it do so. Move the tensor before the call, or "
             "the result after it")
     raise InvalidArgument(
-        f"a tensor that a gradient flows through moves from {moves}, and no gradient flows between "
-        "programs; detach() it first")
+        f"a tensor that a gradient flows through moves from {moves}, but gradients do not flow "
+        "between programs; detach() it first")
 
 
 def read(node: Node, tensor: Any) -> np.ndarray:
@@ -284,7 +285,7 @@ def created(node: Node, data: Any) -> None:
     if isinstance(data, np.ndarray) and data.ndim > 0:
         raise TraceError(
             "a NumPy array is used inside a function that kiln.jit traces; later calls would not "
-            "see it change. Pass it as an argument, or make a tensor of it outside")
+            "see changes to it. Pass it as an argument, or convert it to a tensor outside")
 
 
 def refuse_in_trace(reader: str = "") -> None:
@@ -292,6 +293,6 @@ def refuse_in_trace(reader: str = "") -> None:
     if mode.trace is not None:
         by = f" by {reader}" if reader else ""
         raise TraceError(
-            f"a value is read inside a function that kiln.jit traces{by}: there are only shapes "
-            "and dtypes while it is traced. Return the tensor and read it outside, or choose with "
+            f"a value is read inside a function that kiln.jit traces{by}; only shapes and dtypes "
+            "are known during tracing. Return the tensor and read it outside, or choose with "
             "kiln.where")

@@ -48,14 +48,15 @@ def home_of(built: Any) -> Optional[Stages]:
     if mesh is not None:
         if any(node.op == "send" for node in built.graph.nodes):
             raise InvalidArgument(
-                f"a program sends a tensor from device to device, and has others on {mesh!r}; a "
-                "program has stages or a mesh: compute the one before the other, in two programs")
+                f"a program sends a tensor from device to device, and uses others on {mesh!r}; a "
+                "program can have stages or a mesh, not both. Compute one before the other, in two "
+                "programs")
         return None
     if built.graph.variables:
         raise InvalidArgument(
-            f'variable "{built.graph.variables[0].name}" meets a tensor that is sent from device '
-            "to device; sizes of a program in stages are numbers. Make the part with variables on "
-            "one device")
+            f'variable "{built.graph.variables[0].name}" is used with a tensor that is sent from '
+            "device to device; sizes of a program in stages must be numbers. Compute the part with "
+            "variables on one device")
     stager = _Stager(built.graph, built.homes)
     built.graph = stager.graph
     return stager.home

@@ -61,7 +61,7 @@ class Mesh:
         number = self._numbers.get(name) if isinstance(name, str) else None
         if number is None:
             raise InvalidArgument(
-                f"no axis {name!r}; the mesh has {', '.join(map(repr, self.axis_names))}")
+                f"the mesh has no axis {name!r}; its axes: {', '.join(map(repr, self.axis_names))}")
         return number
 
     def axis_size(self, name: str) -> int:
@@ -94,26 +94,26 @@ class Mesh:
 
 def _check_axes(names: Tuple[Any, ...]) -> None:
     if not 1 <= len(names) <= AXES_MAX:
-        raise InvalidArgument(f"a mesh with {len(names)} axes; it has 1 to {AXES_MAX}")
+        raise InvalidArgument(f"a mesh with {len(names)} axes; it must have 1 to {AXES_MAX}")
     for name in names:
         if not isinstance(name, str) or not _AXIS.fullmatch(name):
             raise InvalidArgument(
-                f'an axis named {name!r:.80}; names are 1 to 64 letters, digits and "_"')
+                f'an axis named {name!r:.80}; names must have 1 to 64 letters, digits and "_"')
     if len(set(names)) != len(names):
-        raise InvalidArgument(f"the axes {names}; each needs a name of its own")
+        raise InvalidArgument(f"the axes {names}; each needs its own name")
 
 
 def _check_devices(names: Tuple[Any, ...]) -> None:
     if len(names) > DEVICES_MAX:
-        raise InvalidArgument(f"a mesh of {len(names)} devices; {DEVICES_MAX} are the most")
+        raise InvalidArgument(f"a mesh of {len(names)} devices; at most {DEVICES_MAX} are allowed")
     for name in names:
         if not isinstance(name, str) or not _DEVICE.fullmatch(name):
             raise InvalidArgument(
-                f'{name!r:.80} names no device; names are like "cuda:0", and kiln.devices() '
-                "lists them")
+                f'{name!r:.80} is not the name of a device; names are like "cuda:0", and '
+                "kiln.devices() lists them")
     twice = sorted({name for name in names if names.count(name) > 1})
     if twice:
-        raise InvalidArgument(f"a mesh with {', '.join(twice)} twice; it has each device once")
+        raise InvalidArgument(f"a mesh with {', '.join(twice)} twice; name each device once")
 
 
 def _shape(devices: Any, axes: int) -> Tuple[int, ...]:
@@ -129,8 +129,8 @@ def _shape(devices: Any, axes: int) -> Tuple[int, ...]:
         level = level[0]
     if not _is_regular(devices, shape):
         raise InvalidArgument(
-            f"devices {devices!r:.80} are no grid of {axes} axes: their lists differ in length or "
-            "depth")
+            f"devices {devices!r:.80} are not a grid of {axes} axes: their lists differ in length "
+            "or depth")
     return tuple(shape)
 
 

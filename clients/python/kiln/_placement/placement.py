@@ -99,7 +99,7 @@ def on_mesh(mesh: Mesh, spec: Any, shape: Sequence[Any]) -> Placement:
     """Returns the placement for a user's spec; raises InvalidArgument if it does not fit."""
     if not isinstance(mesh, Mesh):
         raise InvalidArgument(
-            f"a mesh is wanted, not {type(mesh).__name__}: kiln.Mesh(\"data\", [\"cuda:0\", "
+            f"a mesh is needed, not {type(mesh).__name__}: kiln.Mesh(\"data\", [\"cuda:0\", "
             '"cuda:1"])')
     return placed(mesh, specs.parse(spec, mesh, shape))
 
@@ -119,8 +119,8 @@ def met(one: Home, other: Home) -> Home:
     if isinstance(one, Mesh) and isinstance(other, str):
         return one
     raise InvalidArgument(
-        f"tensors on {described(one)} and on {described(other)} meet; move one of them with "
-        "kiln.shard(x, mesh, spec) or x.to(device)")
+        f"tensors on {described(one)} and on {described(other)} are used together; move one of "
+        "them with kiln.shard(x, mesh, spec) or x.to(device)")
 
 
 def described(home: Optional[Union[Mesh, str]]) -> str:

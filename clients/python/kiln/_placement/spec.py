@@ -18,12 +18,13 @@ def parse(given: Any, mesh: Mesh, shape: Sequence[Any]) -> Spec:
     entries = (given,) if isinstance(given, str) else given
     if not isinstance(entries, (list, tuple)):
         raise InvalidArgument(
-            f"a spec of {type(given).__name__}; it has an entry for each dimension: None, an axis' "
+            f"a spec of {type(given).__name__}; it must have an entry for each dimension: None, an "
+            "axis' "
             'name, or a tuple of names, as in ("data", None)')
     if len(entries) > len(shape):
         raise InvalidArgument(
-            f"the spec {given!r} has {len(entries)} entries, and a tensor of shape {tuple(shape)} "
-            f"{len(shape)} dimensions")
+            f"the spec {given!r} has {len(entries)} entries, but a tensor of shape {tuple(shape)} "
+            f"has {len(shape)} dimensions")
     spec = [_names(entry, given) for entry in entries]
     _check_once(spec, given, mesh)
     for axis, names in enumerate(spec):
@@ -52,7 +53,8 @@ def _check_once(spec: Sequence[Tuple[str, ...]], given: Any, mesh: Mesh) -> None
             mesh.axis_number(name)
             if name in seen:
                 raise InvalidArgument(
-                    f"the spec {given!r} has the axis {name!r} twice; an axis splits one dimension")
+                    f"the spec {given!r} has the axis {name!r} twice; an axis can split only one "
+                    "dimension")
             seen.add(name)
 
 
@@ -60,9 +62,9 @@ def _check_fixed(axis: int, names: Sequence[str], mesh: Mesh, shape: Sequence[An
     if isinstance(shape[axis], Dim):
         along = " and ".join(map(repr, names))
         raise InvalidArgument(
-            f"dimension {axis} of shape {tuple(shape)} has a variable in it, and {along} of "
-            f"{mesh!r} would split it; only a fixed size can be split: leave the dimension whole, "
-            "or make the tensor of a fixed size")
+            f"dimension {axis} of shape {tuple(shape)} depends on a variable, but {along} of "
+            f"{mesh!r} would split it; only fixed sizes can be split. Leave the dimension whole, "
+            "or use a fixed size")
 
 
 def first_that_divides(name: str, mesh: Mesh, shape: Sequence[Any]) -> Spec:

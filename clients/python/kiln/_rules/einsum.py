@@ -33,7 +33,7 @@ def _parse_term(equation: str, text: str) -> List[Label]:
             rest = rest[1:]
         else:
             raise _error(
-                equation, f"{rest[0]!r} is no letter; use letters, \"...\", \",\" and \"->\"")
+                equation, f"{rest[0]!r} is not a letter; use letters, \"...\", \",\" and \"->\"")
     return term
 
 
@@ -89,11 +89,11 @@ def _parse(equation: str, shapes: Sequence[Shape]) -> Tuple[List[Label], Dict[La
     left, arrow, right = equation.partition("->")
     texts = left.split(",")
     if len(texts) != len(shapes):
-        raise _error(equation, f"{len(texts)} operands are named, {len(shapes)} are given")
+        raise _error(equation, f"{len(texts)} operands are named, but {len(shapes)} are given")
     if len(shapes) > OPERANDS_MAX:
         raise _error(
             equation,
-            f"{len(shapes)} operands; the most is {OPERANDS_MAX}, split the equation")
+            f"{len(shapes)} operands; at most {OPERANDS_MAX} are allowed, so split the equation")
     sizes: Dict[Label, int] = {}
     uses: Dict[Label, int] = {}
     for text, shape in zip(texts, shapes):

@@ -18,7 +18,8 @@ ELEMENTS_MAX = 1 << 56
 def check_shape(shape: Shape) -> Shape:
     """Returns `shape`; raises InvalidArgument if its sizes are not legal."""
     if len(shape) > RANK_MAX:
-        raise InvalidArgument(f"a shape with {len(shape)} dimensions; the most is {RANK_MAX}")
+        raise InvalidArgument(f"a shape with {len(shape)} dimensions; at most {RANK_MAX} are "
+                              "allowed")
     elements = 1
     for size in shape:
         if isinstance(size, Dim):
@@ -32,7 +33,7 @@ def check_shape(shape: Shape) -> Shape:
         elements *= max(size, 1)
     if elements > ELEMENTS_MAX:
         raise InvalidArgument(
-            f"the shape {shape} has too many elements; the most is {ELEMENTS_MAX}")
+            f"the shape {shape} has too many elements; it can have at most {ELEMENTS_MAX}")
     return shape
 
 

@@ -54,8 +54,8 @@ def pool_positions(spatial: Ints, attributes: Attributes) -> Ints:
         largest = max(sliding.before[i], sliding.after[i])
         if largest > size // 2:
             raise InvalidArgument(
-                f"a padding of {largest} for a kernel of {size}; at most half the kernel makes "
-                "sense")
+                f"a padding of {largest} for a kernel of {size}; it must be at most half the "
+                "kernel")
     positions = _positions(spatial, sliding)
     return _hanging(spatial, sliding, positions) if attributes.get("ceil_mode") else positions
 
@@ -94,8 +94,8 @@ def _positions(spatial: Sequence[int], sliding: _Sliding) -> Ints:
         before, after = sliding.before[i], sliding.after[i]
         if before < 0 or after < 0:
             raise InvalidArgument(
-                f"a padding of {before} and {after} on a dimension of size {length}; it must not "
-                "be negative, nor huge")
+                f"a padding of {before} and {after} on a dimension of size {length}; it must be at "
+                "least 0 and not huge")
         result.append(window_positions(
             length + before + after, sliding.size[i], sliding.stride[i], sliding.dilation[i]))
     return tuple(result)
@@ -130,6 +130,6 @@ def _spread(length: int, i: int, sliding: _Sliding, extra: int) -> int:
     if not 0 <= before < covered or not 0 <= after < covered or result < 1:
         raise InvalidArgument(
             f"a transposed convolution of a dimension of size {length} with kernel {size}, stride "
-            f"{stride} and dilation {dilation} less a padding of {before} and {after}; at least "
-            "one element must be left, and not too many")
+            f"{stride} and dilation {dilation} less a padding of {before} and {after}; the result "
+            "must have at least one element, and not too many")
     return result

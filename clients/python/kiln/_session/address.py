@@ -42,7 +42,7 @@ def check(address: str) -> None:
     if separator and "/" not in scheme and normalize(address).startswith("unix:") and (
             scheme != "unix"):
         raise InvalidArgument(
-            f"the address {address} is a URL: an address is host:port or unix:/path, without "
+            f"the address {address} is a URL; use host:port or unix:/path, without "
             f"{scheme}://")
     if target.startswith("unix:"):
         return
@@ -50,7 +50,7 @@ def check(address: str) -> None:
     # gRPC would read 99999 as 34463.
     if not (port.isascii() and port.isdigit() and len(port) <= 5 and 1 <= int(port) <= 65535):
         raise InvalidArgument(
-            f"the port of the address {address} is no number from 1 to 65535")
+            f"the port of the address {address} is not a number from 1 to 65535")
 
 
 def is_same(one: str, other: str) -> bool:

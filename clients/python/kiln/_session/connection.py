@@ -550,7 +550,8 @@ def open_default(given: Login, device: str = "", lease_seconds: int = 0, batch: 
             _default, _default_pid = connection, os.getpid()
         return connection
     explained = explained or (
-        "no kilnd answers. Start one on this machine with `kilnd`, or name another machine's with "
+        "no kilnd answers. Start one on this machine with `kilnd`, or name one on another machine "
+        "with "
         "kiln.connect(\"host:port\") or KILN_ADDRESS")
     raise _errors.Unavailable(
         explained + with_elsewhere(login) + ". Tried:\n  " + "\n  ".join(tried))

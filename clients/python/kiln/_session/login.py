@@ -22,7 +22,7 @@ _VARIABLES = {
 _FILE_BYTES_MAX = 64 << 10
 _PEM_BYTES_MAX = 4 << 20  # the authorities of a whole machine have about 200 KiB
 # Appended to the reason why the file cannot be read.
-_REMEDY = ". Make it a file that you can read, or name another folder in $XDG_CONFIG_HOME"
+_REMEDY = ". Make it readable, or name another folder in $XDG_CONFIG_HOME"
 
 
 class Login(NamedTuple):
@@ -60,9 +60,10 @@ def find(given: Login, environment: Mapping[str, str]) -> Login:
     if login.address:
         check(login.address)
     if bool(login.certificate) != bool(login.key):
-        raise InvalidArgument("a certificate and its key go together")
+        raise InvalidArgument("set a certificate together with its key")
     if not all("!" <= character <= "~" for character in login.token):
-        raise InvalidArgument("the token has characters that no token has")
+        raise InvalidArgument("the token contains invalid characters; copy it again from `kiln "
+                              "user add`")
     return login
 
 
@@ -75,15 +76,15 @@ def open_channel(target: str, login: Login, options: Sequence[Tuple[str, Any]]) 
             _file(login.key), _file(login.certificate)), options=options)
     elif login.token and not is_local(target):
         raise InvalidArgument(
-            "a token goes to another machine over TLS alone: give the authority of the "
+            "a token is sent to another machine only over TLS: name the authority of the "
             f"certificate of {target} as kiln.connect(ca=...), in KILN_CA or as \"ca\" in "
-            "~/.config/kiln/config.toml (\"system\" for those that this machine knows)"
+            "~/.config/kiln/config.toml (\"system\" for the authorities that this machine trusts)"
             + with_elsewhere(login))
     elif login.token and not (login.address or target.startswith("unix:")):
         # Any account can listen there.
         raise InvalidArgument(
-            f"no socket of a kilnd was found, and a token does not go to {target} without being "
-            f"told to: set KILN_ADDRESS={target} if that is your daemon, or name another address")
+            f"no socket of a kilnd was found, and a token is not sent to {target} unless you name "
+            f"it: set KILN_ADDRESS={target} if that is your daemon, or name another address")
     else:
         # An address that the client found by itself may be a trap, with or without a token.
         if login.token or not login.address:
@@ -138,7 +139,7 @@ def _content(path: str, bytes_max: int) -> bytes:
             raise OSError(errno.EINVAL, "Not a regular file")
         text = file.read(bytes_max + 1)
     if len(text) > bytes_max:
-        raise OSError(errno.EFBIG, f"It has more than {bytes_max >> 10} KiB")
+        raise OSError(errno.EFBIG, f"It is larger than {bytes_max >> 10} KiB")
     return text
 
 
@@ -152,7 +153,7 @@ def _file(path: str) -> Optional[bytes]:
 
 
 def _require_certificate(path: str) -> None:
-    # gRPC would say that nobody answers.
+    # gRPC would say that no server answers.
     if path != "system" and b"CERTIFICATE-----" not in (_file(path) or b""):
         raise InvalidArgument(
             f"{path} has no certificate in PEM format (-----BEGIN CERTIFICATE-----)")

@@ -7,21 +7,21 @@ _SAID = "kiln.connect(ca=...), in KILN_CA or as \"ca\" in ~/.config/kiln/config.
 # and its versions word them differently. The first match counts.
 _CAUSES = (
     (("certificate has expired",),
-     "the certificate of {target} has expired. Whoever runs its kilnd makes a new one and starts "
-     "kilnd with it (--tls_certificate)"),
+     "the certificate of {target} has expired. Ask the operator of its kilnd to start kilnd with a "
+     "new one (--tls_certificate)"),
     (("certificate is not yet valid",),
      "the certificate of {target} is not valid yet. Set the clock of this machine, or that of the "
      "machine on which the certificate was made"),
     (("certificate verify failed",),
-     "the certificate of {target} is not by an authority in {ca}, so this may be another daemon "
-     f"than the one you want. Name the file with its authority as {_SAID}; of a certificate that "
-     "was made as in Kiln's README that is the certificate itself, box.pem"),
+     "the certificate of {target} was not signed by an authority in {ca}, so this may not be the "
+     f"daemon that you want. Name the file with its authority as {_SAID}; for a certificate made "
+     "as in Kiln's README that is the certificate itself, box.pem"),
     (("hostname verification check failed", "is not in peer certificate"),
-     "the certificate of {target} is for other names than {host}. Connect by a name that it has "
-     "(subjectAltName), or have one made for this name as well"),
+     "the certificate of {target} is for other names than {host}. Connect with a name in the "
+     "certificate (subjectAltName), or ask for a certificate that includes this name"),
     (("wrong version number",),
-     "{target} speaks no TLS. Say no ca for it (kiln.connect(ca=...), KILN_CA, or \"ca\" in "
-     "~/.config/kiln/config.toml), or name the port at which kilnd speaks TLS"),
+     "{target} does not use TLS. Unset ca for it (kiln.connect(ca=...), KILN_CA, or \"ca\" in "
+     "~/.config/kiln/config.toml), or name the port where kilnd uses TLS"),
 )
 
 
@@ -42,12 +42,12 @@ def explain(target: str, login: Login, message: str) -> str:
     if not ("failed to connect" in said and any(sign in said for sign in _HANGS_UP)):
         return ""
     if login.certificate:
-        return (f"{target} hangs up at once. Perhaps its kilnd takes no certificates by the "
-                f"authority of {login.certificate} (--tls_client_ca)")
+        return (f"{target} closed the connection at once. Check that its kilnd accepts "
+                f"certificates of the authority of {login.certificate} (--tls_client_ca)")
     if login.ca:
         return ""
-    return (f"{target} hangs up at once on a client without TLS. If its kilnd speaks TLS, name the "
-            f"file with the authority of its certificate as {_SAID}")
+    return (f"{target} closed the connection of a client without TLS at once. If its kilnd uses "
+            f"TLS, name the file with the authority of its certificate as {_SAID}")
 
 
 def _authority(login: Login) -> str:

@@ -24,8 +24,8 @@ def require_trusted(target: str, uid: int) -> None:
     why = why_distrusted(path, uid)
     if why is not None:
         raise PermissionDenied(
-            f"{path} may be another account's socket: {why}. Have kilnd listen in a folder that "
-            "only its own account or root can write to, such as $XDG_RUNTIME_DIR/kiln or "
+            f"{path} may be another account's socket: {why}. Let kilnd listen in a folder that "
+            "only its account or root can write to, such as $XDG_RUNTIME_DIR/kiln or "
             "/run/kiln, and name it in KILN_ADDRESS", UNTRUSTED_SOCKET)
 
 
@@ -48,14 +48,15 @@ def why_distrusted(path: str, uid: int) -> Optional[str]:
             with contextlib.suppress(FileNotFoundError):
                 here = os.lstat(place)
         except OSError as error:
-            return f"{place} cannot be looked at: {error.strerror}"
+            return f"{place} cannot be examined: {error.strerror}"
         is_open = above.st_mode & (stat.S_IWGRP | stat.S_IWOTH)
         if here is None:
             # Connecting fails until someone makes the file; a client tries again and again.
-            return f"others can make {place}, which is not there" if is_open else None
+            return f"other accounts can create {place}, which does not exist" if is_open else None
         if is_open:
             if not above.st_mode & stat.S_ISVTX or not (names or stat.S_ISLNK(here.st_mode)):
-                return f"others can replace what is in {folder} (mode {above.st_mode & 0o7777:o})"
+                mode = f"{above.st_mode & 0o7777:o}"
+                return f"other accounts can replace files in {folder} (mode {mode})"
             if here.st_uid not in trusted:
                 return f"{place} belongs to the account with the number {here.st_uid}"
         trusted.add(here.st_uid)

@@ -48,8 +48,8 @@ QUIET_SECONDS = 5.0
 
 _log = logging.getLogger("kiln")
 
-_WHAT_TO_DO = ("call kiln.connect() again, make what holds tensors anew and load the last "
-               "checkpoint")
+_WHAT_TO_DO = ("call kiln.connect() again, create your models and tensors again, and load your "
+               "last saved state")
 
 Callback = Callable[[Any, Optional[KilnError]], None]
 References = Sequence["weakref.ref[Any]"]
@@ -79,12 +79,12 @@ def in_session(error: KilnError) -> KilnError:
     """Returns the exception for a failure within a session, with advice if the session is lost."""
     if error.reason == "REVOKED":
         return errors.Unauthenticated(
-            error.message + "; an admin of the daemon makes a new token with `kiln user add NAME`. "
+            error.message + "; ask an admin of the daemon for a new token (`kiln user add NAME`). "
             "With that, " + _WHAT_TO_DO, error.reason, error.metadata)
     if error.reason != "SHUTTING_DOWN":
         return error
     return errors.Unavailable(
-        "the daemon has stopped, so this session and its tensors are lost; once one runs, "
+        "the daemon has stopped, so this session and its tensors are lost; when a daemon runs, "
         + _WHAT_TO_DO, error.reason, error.metadata)
 
 
@@ -280,7 +280,7 @@ class Stream:
         self.send(answered, detach=detach)
         done.wait()
         self._fail(errors.FailedPrecondition(
-            f"this session was detached; kiln.attach({detach.name!r}) goes on with it"))
+            f"this session was detached; kiln.attach({detach.name!r}) continues it"))
 
     def close(self) -> None:
         """Fails everything in flight. The stream itself ends when its channel is closed."""
@@ -394,7 +394,7 @@ class Stream:
                 told = True
                 _log.warning(
                     "the daemon does not answer (%s); trying again for up to %.0f s, and this "
-                    "session goes on when it does", error.details(), self.lease_seconds - away)
+                    "session continues when it does", error.details(), self.lease_seconds - away)
             try:
                 # Jitter: clients that were cut off together must not all come back together.
                 self._closing.get(timeout=delay * random.uniform(0.5, 1.0))
@@ -408,18 +408,19 @@ class Stream:
             return errors.NotFound(f"{why.message}; {_WHAT_TO_DO}", why.reason, why.metadata)
         if why.reason == "SESSION_LOST":
             return errors.NotFound(
-                "the daemon that had this session was killed, or ended without keeping it, so its "
+                "the daemon that had this session was killed, or stopped without a checkpoint of "
+                "it, so its "
                 "tensors and programs are lost; " + _WHAT_TO_DO, why.reason)
         if why.reason == "SESSION_CLOSED":
             return errors.NotFound(f"{why.message}; {_WHAT_TO_DO}", why.reason, why.metadata)
         if error.code() == grpc.StatusCode.NOT_FOUND:
             return errors.NotFound(
-                "the daemon does not know this session any more (it was closed, or its lease of "
+                "the daemon no longer has this session (it was closed, or its lease of "
                 f"{self.lease_seconds:.0f} s ran out), so its tensors are lost; " + _WHAT_TO_DO,
                 why.reason)
         if why.reason == "TAKEN_OVER":
             return errors.Aborted(
-                "another process has attached to this session by its name", why.reason)
+                "another process took over this session by its name", why.reason)
         # The daemon has answered, and would give the same answer again.
         if why.reason == "SHUTTING_DOWN" or error.code() in (
                 grpc.StatusCode.INVALID_ARGUMENT, grpc.StatusCode.UNAUTHENTICATED,
@@ -428,7 +429,7 @@ class Stream:
         if out_of_time:
             return errors.Unavailable(
                 f"the daemon has not answered for {self.lease_seconds:.0f} s, so this "
-                f"session and its tensors are lost; once one runs, {_WHAT_TO_DO}. The last "
+                f"session and its tensors are lost; when a daemon runs, {_WHAT_TO_DO}. The last "
                 f"attempt: {error.details()}")
         return None
 
@@ -504,7 +505,7 @@ class _Ended(grpc.RpcError):  # type: ignore[misc]
         return grpc.StatusCode.UNAVAILABLE
 
     def details(self) -> str:
-        return "the daemon ended the connection"
+        return "the daemon closed the connection"
 
     def trailing_metadata(self) -> Any:
         return ()

@@ -149,7 +149,8 @@ class Arithmetic(Math):
             if exponent == 3:
                 return self * self.square()
             if exponent < 0 and not self.dtype.is_float:
-                raise InvalidArgument(f"{self.dtype.name} to the power {exponent} is no integer; "
+                raise InvalidArgument(f"{self.dtype.name} to the power {exponent} is not an "
+                                      "integer; "
                                       "cast the tensor to float32 first")
         if isinstance(exponent, float) and exponent == 0.5:
             return self.sqrt()

@@ -207,5 +207,6 @@ class Casting(Gradients):
         [1.0, 4.0]
         """
         if stream is not None:
-            raise InvalidArgument("to_device with a stream; devices of Kiln have none to choose")
+            raise InvalidArgument("to_device with a stream; Kiln's devices have no streams to "
+                                  "choose")
         return moved(self._tensor, device)

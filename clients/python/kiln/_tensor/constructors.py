@@ -62,7 +62,7 @@ def concat(arrays: Sequence["Tensor"], /, axis: Optional[int] = 0) -> "Tensor":
     """
     parts = list(arrays)
     if not parts:
-        raise InvalidArgument("concat of no tensors")
+        raise InvalidArgument("concat of no tensors; give at least one")
     if axis is None:
         return apply("concat", [tensor_of(part).flatten() for part in parts], axis=0)
     return apply("concat", parts, axis=axis)
@@ -79,7 +79,7 @@ def stack(arrays: Sequence["Tensor"], /, axis: int = 0) -> "Tensor":
     """
     parts = [tensor_of(part) for part in arrays]
     if not parts:
-        raise InvalidArgument("stack of no tensors")
+        raise InvalidArgument("stack of no tensors; give at least one")
     place = normalize_axis(axis, parts[0].ndim + 1)
     for part in parts[1:]:
         if part.shape != parts[0].shape:

@@ -23,8 +23,8 @@ def on_device(device: Any) -> Optional[Placement]:
     """
     if not isinstance(device, str):
         raise InvalidArgument(
-            f"{device!r:.80} names no device; a tensor goes to one by its name, and to several "
-            "with kiln.shard(x, mesh, spec)")
+            f"{device!r:.80} is not the name of a device; name one device, or use kiln.shard(x, "
+            "mesh, spec) for several")
     connection = connections.default_connection()
     if device == connection.device and (
             isinstance(device, DeviceInPassing) or not connection.has_several_devices()):
@@ -51,7 +51,8 @@ def place(tensor: "Tensor", placement: Optional[Placement]) -> None:
     """Changes a tensor's placement in place, as others reference it; drops its gradient."""
     if mode.trace is not None:
         raise TraceError(
-            "state is laid out inside a function that kiln.jit traces; do so before its first call")
+            "state is placed on devices inside a function that kiln.jit traces; do this before its "
+            "first call")
     with no_grad():
         value = tensor.detach()._node
         node = realize.elsewhere(value, placement)

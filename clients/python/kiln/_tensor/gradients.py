@@ -74,7 +74,7 @@ class Gradients(Shapes):
         if wanted == self._requires_grad:
             return self._tensor
         if not self.is_leaf:
-            raise InvalidArgument("this tensor is a result; detach() it first")
+            raise InvalidArgument("this tensor is the result of an operation; detach() it first")
         # Other tensors of this node must not become leaves with it.
         self._node = _node.alias(self._node)
         self._requires_grad = wanted
@@ -170,9 +170,9 @@ def check_flow(output: "Tensor", since: int = -1) -> None:
     cut = output._node.cut
     if cut is not None and cut.number > since:
         raise InvalidArgument(
-            f"a gradient through a result of {cut.name}, which kiln.jit traced: none flows out of "
-            "a traced function. Call backward() or kiln.grad inside of it, or detach() its result "
-            "if no gradient is wanted there")
+            f"a gradient through a result of {cut.name}, which kiln.jit traced; gradients do not "
+            "flow out of a traced function. Call backward() or kiln.grad inside it, or detach() "
+            "its result if it needs no gradient")
 
 
 def check_output(output: "Tensor", upstream: Optional["Tensor"]) -> None:

@@ -129,7 +129,7 @@ class HostValues(Casting):
 
     def __index__(self) -> int:
         if not self.dtype.is_integer:
-            raise TypeError(f"a tensor of {self.dtype.name} is no index; cast it to an integer")
+            raise TypeError(f"a tensor of {self.dtype.name} is not an index; cast it to an integer")
         return int(self._number("the use as an index"))
 
     def __len__(self) -> int:
@@ -165,14 +165,16 @@ class HostValues(Casting):
         """Returns the namespace of the Python array API standard: `kiln` itself."""
         if api_version is not None and api_version not in ARRAY_API_VERSIONS:
             raise InvalidArgument(
-                f"array API version {api_version!r}; there are {', '.join(ARRAY_API_VERSIONS)}")
+                f"unknown array API version {api_version!r}; use one of "
+                f"{', '.join(ARRAY_API_VERSIONS)}")
         # Not imported: `kiln` itself imports this module.
         return sys.modules["kiln"]
 
     def __array__(self, dtype: Any = None,
                   copy: Optional[bool] = None) -> "np.ndarray[Any, Any]":
         if copy is False:
-            raise ValueError("a tensor's values come from the daemon, always as a copy")
+            raise ValueError("the values of a tensor come from the daemon, so they are always "
+                             "copied")
         array = self.numpy()
         if dtype is not None:
             array = array.astype(dtype, copy=False)
@@ -187,9 +189,10 @@ class HostValues(Casting):
         dtypes that NumPy lacks.
         """
         if copy is False:
-            raise BufferError("a tensor's values come from the daemon, always as a copy")
+            raise BufferError("the values of a tensor come from the daemon, so they are always "
+                              "copied")
         if stream is not None:
-            raise BufferError("a CPU copy knows no streams; leave stream at None")
+            raise BufferError("a copy on the CPU has no streams; leave stream at None")
         if dl_device is not None and tuple(dl_device) != _DLPACK_CPU:
             raise BufferError(f"DLPack device {dl_device}; a tensor's copy is on the CPU, (1, 0)")
         if self.dtype.numpy is None:

@@ -100,7 +100,7 @@ def _part(part: Any) -> Any:
             return part.__index__()
         except AttributeError:
             raise InvalidIndex(
-                f"{part!r:.80} is no index; an index is an integer, a slice, None, ... or a "
+                f"{part!r:.80} is not an index; use an integer, a slice, None, ... or a "
                 "tensor, array or list of integers or bools") from None
     if part.dtype.is_float:
         raise InvalidIndex(
@@ -128,9 +128,9 @@ def _range(part: slice, size: int) -> Any:
     try:
         return range(*part.indices(size))
     except ValueError:
-        raise InvalidIndex("a slice with a step of 0; a step is positive or negative") from None
+        raise InvalidIndex("a slice with a step of 0; the step must not be 0") from None
     except TypeError:
-        raise InvalidIndex(f"{part} is no slice of integers") from None
+        raise InvalidIndex(f"{part} is not a slice of integers") from None
 
 
 def _span(part: slice, size: Any) -> Span:

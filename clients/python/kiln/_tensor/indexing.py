@@ -91,8 +91,8 @@ class Indexing(Reductions):
         axis = normalize_axis(dim, self.ndim)
         if index.ndim != self.ndim:
             raise InvalidArgument(
-                f"take_along_axis of shapes {self.shape} and {index.shape}; they must have as "
-                "many dimensions")
+                f"take_along_axis of shapes {self.shape} and {index.shape}; both must have the "
+                "same number of dimensions")
         wide = list(index.shape)
         for i, size in enumerate(self.shape):
             if i != axis and wide[i] == 1:

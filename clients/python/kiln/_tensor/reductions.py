@@ -29,7 +29,7 @@ def without_keepdim(name: str, other: "Tensor", keepdim: bool) -> "Tensor":
     """Returns `other`, the second tensor of max or min; raises InvalidArgument for keepdim."""
     if flag(keepdim, "keepdim"):
         raise InvalidArgument(
-            f"{name} of two tensors with keepdim; that is for one tensor along a dim")
+            f"{name} of two tensors with keepdim; keepdim needs one tensor and a dim")
     return other
 
 
@@ -373,7 +373,7 @@ class Reductions(Splitting):
         if isinstance(dim, (tuple, list)):
             advice = f", or use {of_several}, which gives values alone" if of_several else ""
             raise InvalidArgument(
-                f"{name} along {tuple(dim)}; it gives places, so name one dimension{advice}")
+                f"{name} along {tuple(dim)}; it returns indices, so name one dimension{advice}")
         return normalize_axis(whole(dim, "dim"), self.ndim)
 
     @numpy_names

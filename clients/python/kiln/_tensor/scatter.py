@@ -71,7 +71,7 @@ def _beside(tensor: "Tensor", axis: int, places: Sequence[int], what: str) -> "T
     if not fits:
         raise InvalidArgument(
             f"{what} shape {tensor.shape} with an index of shape {tuple(places)}; both must have "
-            f"the same number of dimensions, and none of the index's but {axis} may be larger")
+            f"the same number of dimensions, and only dimension {axis} of the index may be larger")
     return tensor[tuple(
         slice(None) if i == axis else slice(size) for i, size in enumerate(places))]
 

@@ -49,7 +49,7 @@ class Shapes(TensorBase):
             if known == 0 or self.numel() % known:
                 raise InvalidArgument(
                     f"cannot reshape {self.shape} ({self.numel()} elements) to {wanted}: "
-                    f"{self.numel()} is no multiple of {known}")
+                    f"{self.numel()} is not a multiple of {known}")
             wanted = tuple(self.numel() // known if size == -1 else size for size in wanted)
         return self._alias() if wanted == self.shape else self._op("reshape", shape=wanted)
 
@@ -157,7 +157,8 @@ class Shapes(TensorBase):
             len({*places}) < len(places)
         ):
             raise InvalidArgument(
-                f"moveaxis from {source} to {destination}; those must be as many, all different")
+                f"moveaxis from {source} to {destination}; both must name the same number of "
+                "different axes")
         order = [axis for axis in range(self.ndim) if axis not in sources]
         for place, axis in sorted(zip(places, sources)):
             order.insert(place, axis)
@@ -192,7 +193,7 @@ class Shapes(TensorBase):
         [[1, 3], [2, 4]]
         """
         if self.ndim > 2:
-            raise InvalidArgument(f"t() of shape {self.shape}; mT turns the last two dimensions")
+            raise InvalidArgument(f"t() of shape {self.shape}; mT swaps the last two dimensions")
         return self.T
 
     def expand(self, *shape: Any) -> "Tensor":
@@ -207,7 +208,7 @@ class Shapes(TensorBase):
             if size == -1:
                 if i < skipped:
                     raise InvalidArgument(
-                        f"cannot expand {self.shape} to {tuple(wanted)}: -1 stands where "
+                        f"cannot expand {self.shape} to {tuple(wanted)}: -1 is used where "
                         f"{self.shape} has no dimension")
                 wanted[i] = self.shape[i - skipped]
         target = tuple(wanted)

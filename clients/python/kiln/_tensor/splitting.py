@@ -176,7 +176,7 @@ class Splitting(Arithmetic):
         if counts.size and counts.dtype.kind not in "iu":
             raise InvalidArgument(f"repeats of {counts.dtype}; they must be integers")
         if counts.size and counts.min() < 0:
-            raise InvalidArgument(f"repeat {counts.min()} times; counts are at least 0")
+            raise InvalidArgument(f"repeat {counts.min()} times; counts must be at least 0")
         if counts.shape not in ((), (1,), (size,)):
             raise InvalidArgument(
                 f"repeat of axis {place} of shape {self.shape} with counts of shape "
@@ -273,6 +273,6 @@ def _rolled_off(amount: int, size: Any) -> Any:
         return -amount % size if size else 0
     if abs(amount) >= size.low and amount:
         raise InvalidArgument(
-            f"roll by {amount} along a dimension of {size!r} elements, which may be {size.low} "
-            f"only; how often it goes round must not depend on them: roll by less than {size.low}")
+            f"roll by {amount} along a dimension of {size!r} elements, which can be as few as "
+            f"{size.low}; roll by less than {size.low}")
     return size - amount if amount > 0 else -amount

@@ -30,8 +30,8 @@ def refuses_temporaries(method: Method) -> Method:
     def checked(self: Any, *args: Any, **kwargs: Any) -> Any:
         if self._selected and sys.getrefcount(self) <= IN_METHOD:
             raise InvalidArgument(
-                f"{name} changes a temporary tensor, which nobody would see: indexing gives new "
-                f"tensors, not views. Assign to the key instead, such as x[0] = 5 or x[0] += 1, or "
+                f"{name} changes a temporary tensor, which has no effect: indexing returns new "
+                "tensors, not views. Assign to the key instead, such as x[0] = 5 or x[0] += 1, or "
                 f"use {name[:-1]} for a new tensor")
         return method(self, *args, **kwargs)
 

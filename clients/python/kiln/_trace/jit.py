@@ -123,7 +123,8 @@ class Jit:
         if differs is not None:
             raise TraceError(
                 f"{self._name} did something else when kiln.jit traced it again, for its second "
-                f"call: {differs}. It reads what kiln.jit cannot watch: a generator of random "
+                f"call: {differs}. It reads something that kiln.jit cannot watch: a generator of "
+                "random "
                 "numbers, an iterator, a clock, a file, or a tensor of another library. Pass that "
                 "as an argument, or draw with kiln.rand and its siblings")
         trace.repeated = True
@@ -133,7 +134,7 @@ class Jit:
         if place is not None:
             raise TraceError(
                 f"{self._name} changes {place.strip()} while kiln.jit traces it; later calls would "
-                "not. Hold what changes in a tensor and use its assign(), or return the new value")
+                "not. Keep it in a tensor and use its assign(), or return the new value")
 
     def _remember_leftovers(self, trace: Trace, before: guards.Survey, args: Any,
                             kwargs: Any) -> None:
@@ -150,7 +151,8 @@ class Jit:
         place = _first_difference(self._last_facts, facts) if self._last_facts else None
         warnings.warn(
             f"kiln.jit has traced {self._name} for {len(self._traces)} kinds of call; the last one "
-            f"differs in {(place or 'an argument').strip()}. Pass what changes often as a tensor",
+            f"differs in {(place or 'an argument').strip()}. Pass values that change often as "
+            "tensors",
             RuntimeWarning, stacklevel=4)
 
 

@@ -191,8 +191,9 @@ class Trace:
                 "call zero_grad() first")
         made = f", made at {format_source(node.source)}" if node.source else ""
         raise TraceError(
-            f"{self.name} uses a tensor of shape {node.shape}{made}, that kiln.jit cannot watch: "
-            "it is not reached through an argument, the closure, a global or an attribute. Pass "
+            f"{self.name} uses a tensor of shape {node.shape}{made}, that kiln.jit cannot watch, "
+            "because it is not reached through an argument, the closure, a global or an attribute. "
+            "Pass "
             "it as an argument")
 
     # Running it.

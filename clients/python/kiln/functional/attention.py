@@ -39,7 +39,8 @@ def scaled_dot_product_attention(query: Tensor, key: Tensor, value: Tensor,
 def _with_dropout(query: Tensor, key: Tensor, value: Tensor, mask: Optional[Tensor], p: float,
                   is_causal: bool, scale: Optional[float], grouped: bool) -> Tensor:
     if grouped:
-        raise InvalidArgument("attention with both dropout_p and enable_gqa; repeat the heads")
+        raise InvalidArgument("attention with both dropout_p and enable_gqa is not supported; "
+                              "repeat the heads")
     weights = query @ key.transpose(-1, -2) * (scale or query.shape[-1] ** -0.5)
     rows, columns = weights.shape[-2:]
     if is_causal:

@@ -27,7 +27,7 @@ def pad(input: Tensor, pad: Sequence[int], mode: str = "constant", value: Any = 
     cut = [(max(0, -before), size - max(0, -after))
            for (before, after), size in zip(amounts, input.shape)]
     if any(begin > end for begin, end in cut):
-        raise InvalidArgument(f"pad {tuple(pad)} cuts more than there is of shape {input.shape}")
+        raise InvalidArgument(f"pad {tuple(pad)} cuts off more than shape {input.shape} has")
     if any((begin, end) != (0, size) for (begin, end), size in zip(cut, input.shape)):
         input = input._op("shrink", bounds=tuple(part for ends in cut for part in ends))
     padding = tuple(max(0, part) for ends in amounts for part in ends)
@@ -60,7 +60,7 @@ def _check_border(x: Tensor, padding: Tuple[int, ...], mode: str) -> None:
         if wanted > elements_max:
             raise InvalidArgument(
                 f"pad: {wanted} elements beyond dimension {i} of shape {x.shape}; mode "
-                f'"{mode}" has {max(elements_max, 0)} to repeat')
+                f'"{mode}" can repeat {max(elements_max, 0)}')
 
 
 # PyTorch's modes: the op's mode and the number of spatial dimensions; 0: any number.
@@ -88,7 +88,7 @@ def interpolate(input: Tensor, size: Optional[Sizes] = None,
     rank = input.ndim - 2
     kind = _checked_mode(input, mode, align_corners)
     if (size is None) == (scale_factor is None):
-        raise InvalidArgument("interpolate takes a size or a scale_factor, and not both")
+        raise InvalidArgument("interpolate needs a size or a scale_factor, not both")
     if size is not None:
         wanted, scales = spread(size, rank, "size"), (0.0,) * rank
     else:
@@ -115,7 +115,7 @@ def _checked_mode(x: Tensor, mode: str, align_corners: Optional[bool]) -> str:
             f'interpolate of shape {x.shape} in mode "{mode}"; it must have {wanted}, batch and '
             "channels first")
     if align_corners is not None and kind not in ("linear", "cubic"):
-        raise InvalidArgument(f'interpolate: align_corners means nothing in mode "{mode}"')
+        raise InvalidArgument(f'interpolate: align_corners has no meaning in mode "{mode}"')
     return kind
 
 

@@ -51,7 +51,7 @@ class State(Tree):
         if strict and (missing or unexpected):
             raise NotFound(
                 f"the state does not fit {type(self).__name__}: missing {missing}, unexpected "
-                f"{unexpected}; strict=False loads what fits")
+                f"{unexpected}; strict=False ignores these")
         found = {name: state[name] for name in mine if name in state}
         values = {name: value.detach() if isinstance(value, Tensor) else Tensor(value)
                   for name, value in found.items()}

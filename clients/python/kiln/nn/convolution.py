@@ -79,7 +79,7 @@ class _Forward(_Convolution):
                          bias)
         if padding_mode not in _PADDING_MODES:
             raise InvalidArgument(
-                f"padding_mode {padding_mode!r}; there are {', '.join(_PADDING_MODES)}")
+                f"unknown padding_mode {padding_mode!r}; use one of {', '.join(_PADDING_MODES)}")
         self.padding_mode = padding_mode
         self._borders = self._made_borders()
 
@@ -97,7 +97,7 @@ class _Forward(_Convolution):
                 borders += [0, 0]
             elif isinstance(self.padding, str):
                 raise InvalidArgument(
-                    f'padding {self.padding!r}; it is "same", "valid" or numbers')
+                    f'padding {self.padding!r}; it must be "same", "valid" or numbers')
             else:
                 borders += [self.padding[i]] * 2
         return tuple(borders)

@@ -180,7 +180,7 @@ def calculate_gain(nonlinearity: str, param: Optional[float] = None) -> float:
     gain = _GAINS.get(nonlinearity)
     if gain is None:
         raise InvalidArgument(
-            f"no gain for {nonlinearity!r}; there are {', '.join(_GAINS)}")
+            f"unknown nonlinearity {nonlinearity!r}; use one of {', '.join(_GAINS)}")
     return gain(0.01 if param is None else param)
 
 
@@ -205,7 +205,7 @@ def xavier_normal_(tensor: Tensor, gain: float = 1.0) -> Tensor:
 
 def _kaiming_std(tensor: Tensor, a: float, mode: str, nonlinearity: str) -> float:
     if mode not in ("fan_in", "fan_out"):
-        raise InvalidArgument(f'mode {mode!r}; it is "fan_in" or "fan_out"')
+        raise InvalidArgument(f'mode {mode!r}; it must be "fan_in" or "fan_out"')
     fan = fans(tensor)[mode == "fan_out"]
     return calculate_gain(nonlinearity, a) / math.sqrt(fan) if fan else 0.0
 

@@ -49,7 +49,7 @@ _CELLS = {"tanh": (_rnn_tanh, 1, 1), "relu": (_rnn_relu, 1, 1), "lstm": (_lstm, 
 
 def _kind(nonlinearity: str) -> str:
     if nonlinearity not in ("tanh", "relu"):
-        raise InvalidArgument(f'nonlinearity {nonlinearity!r}; it is "tanh" or "relu"')
+        raise InvalidArgument(f'nonlinearity {nonlinearity!r}; it must be "tanh" or "relu"')
     return nonlinearity
 
 
@@ -143,7 +143,7 @@ class _Recurrent(Module):
         if num_layers < 1 or not 0 <= proj_size < max(hidden_size, 1):
             raise InvalidArgument(
                 f"{num_layers} layers with a projection to {proj_size} of {hidden_size}; there "
-                "must be a layer, and a projection must be smaller than the hidden size")
+                "must be at least one layer, and proj_size must be smaller than the hidden size")
         self.input_size = input_size
         self.hidden_size = hidden_size
         self.num_layers = num_layers

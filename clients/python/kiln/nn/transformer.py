@@ -25,7 +25,7 @@ def _activation(activation: Activation) -> Callable[[Tensor], Tensor]:
         return activation
     if activation not in ("relu", "gelu"):
         raise InvalidArgument(
-            f'activation {activation!r}; it is "relu", "gelu" or a function of a tensor')
+            f'activation {activation!r}; it must be "relu", "gelu" or a function of a tensor')
     return {"relu": functional.relu, "gelu": functional.gelu}[activation]
 
 

@@ -160,7 +160,7 @@ _made: Dict[str, OpFunction] = {}
 def __getattr__(name: str) -> OpFunction:
     op = _by_name.get(name)
     if op is None:
-        raise AttributeError(f"no op {name!r}; there are {', '.join(sorted(_by_name))}")
+        raise AttributeError(f"unknown op {name!r}; use one of {', '.join(sorted(_by_name))}")
     # Not stored in the module's globals, where an op such as `any` would hide Python's own.
     function = _made.get(name)
     if function is None:

@@ -1,4 +1,4 @@
-"""What an op is made of: the primitives that the daemon expands it to."""
+"""The primitives that the daemon expands an op to."""
 
 from typing import Any, Callable, List
 

@@ -47,7 +47,7 @@ class GradientAccumulation:
 
     def __init__(self, optimizer: Optimizer, steps: int) -> None:
         if steps < 1:
-            raise InvalidArgument(f"accumulation over {steps} steps; there must be one")
+            raise InvalidArgument(f"accumulation over {steps} steps; there must be at least one")
         self.optimizer = optimizer
         self.steps = steps
         self._sums = [zeros_like(parameter) for parameter in optimizer.params]

@@ -48,8 +48,8 @@ class Muon(Optimizer):
         for parameter in self.params:
             if parameter.ndim < 2:
                 raise InvalidArgument(
-                    f"Muon of a parameter of shape {parameter.shape}; it is for matrices. Give the "
-                    "others to AdamW")
+                    f"Muon of a parameter of shape {parameter.shape}; it must be a matrix. Use "
+                    "AdamW for the others")
 
     def slots(self, options: Mapping[str, Any]) -> Tuple[str, ...]:
         """Returns the velocity."""

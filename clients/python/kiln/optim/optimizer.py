@@ -77,7 +77,7 @@ class ParameterGroup:
         elif name in self.options:
             self.options[name] = value
         else:
-            raise NotFound(f"no option {name!r}; there are lr, {', '.join(self.options)}")
+            raise NotFound(f"unknown option {name!r}; use one of lr, {', '.join(self.options)}")
 
     def __contains__(self, name: object) -> bool:
         return name in ("params", "lr") or name in self.options
@@ -124,7 +124,7 @@ class Optimizer:
         self._of_step: Dict[Any, Tensor] = {}  # made once, for all parameters
         given = list(params)
         if not given:
-            raise InvalidArgument("an optimizer without parameters")
+            raise InvalidArgument("an optimizer needs at least one parameter")
         groups: List[Any] = given if isinstance(given[0], Mapping) else [{"params": given}]
         for group in groups:
             self.add_param_group(group)
@@ -158,7 +158,7 @@ class Optimizer:
         unknown = sorted(set(options) - set(self.defaults))
         if unknown:
             raise InvalidArgument(
-                f"{type(self).__name__} has no option {', '.join(unknown)}; there are "
+                f"{type(self).__name__} has no option {', '.join(unknown)}; use one of "
                 f"{', '.join(self.defaults)}")
         self.check(options)
         known = {id(parameter) for parameter in self.params}
@@ -169,7 +169,7 @@ class Optimizer:
                     "require a gradient")
             if id(parameter) in known:
                 raise InvalidArgument(
-                    f"a parameter of shape {parameter.shape} stands in two groups")
+                    f"a parameter of shape {parameter.shape} is in two groups")
             known.add(id(parameter))
         made = ParameterGroup(tensors, options)
         self.param_groups.append(made)
@@ -325,14 +325,15 @@ class Optimizer:
         unexpected = [name for name in state if name not in mine and name not in rates]
         if missing or unexpected:
             raise NotFound(
-                f"the state does not fit {type(self).__name__}; was it saved by another optimizer, "
-                f"or for other parameters? Missing {missing[:4]}, unexpected {unexpected[:4]}")
+                f"the state does not fit {type(self).__name__}; check that it was saved by the "
+                f"same optimizer and for the same parameters. Missing {missing[:4]}, unexpected "
+                f"{unexpected[:4]}")
         for name, tensor in mine.items():
             value = state[name]
             value = value.detach() if isinstance(value, Tensor) else Tensor(value)
             if value.shape != tensor.shape:
                 raise InvalidArgument(
-                    f"{name} has shape {tensor.shape}, the state's has {value.shape}")
+                    f"{name} has shape {tensor.shape}, but the state has {value.shape}")
             tensor.assign(value.cast(tensor.dtype))
         for group, name in zip(self.param_groups, rates):
             group.lr = float(np.asarray(state[name]))

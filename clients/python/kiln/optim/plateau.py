@@ -13,7 +13,7 @@ def refuse_in_trace() -> None:
     if mode.trace is not None:
         raise TraceError(
             "a scheduler is used inside a function that kiln.jit traces; later calls would not "
-            "repeat it. Call its step() between the calls")
+            "repeat it. Call its step() between calls")
 
 
 class ReduceLROnPlateau:

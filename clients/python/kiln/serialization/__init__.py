@@ -89,8 +89,8 @@ def load(path: Any) -> Dict[str, Any]:
         arrays = None
     if not isinstance(arrays, np.lib.npyio.NpzFile):
         raise InvalidArgument(
-            f"{path} is no file of tensors; kiln.load reads .safetensors and NumPy's .npz. What "
-            "torch.save wrote can be written anew with safetensors.torch.save_file")
+            f"{path} is not a file of tensors; kiln.load reads .safetensors and NumPy's .npz. "
+            "Write files of torch.save again with safetensors.torch.save_file")
     with arrays:
         return {name: Tensor(arrays[name]) for name in arrays.files}
 
@@ -113,8 +113,8 @@ def _array(name: str, value: Any) -> np.ndarray:
     array = None if isinstance(value, str) else np.asarray(value)
     if array is None or array.dtype.kind not in "biufc":
         raise InvalidArgument(
-            f"{name} is {type(value).__name__}; an .npz file holds tensors and numbers alone, and "
-            "a .safetensors file nested values, strings and None as well")
+            f"{name} is {type(value).__name__}; an .npz file can hold only tensors and numbers. "
+            "Use a .safetensors file for nested values, strings and None")
     return array
 
 
@@ -152,8 +152,8 @@ def _described(value: Any, path: str, tensors: Dict[str, Any]) -> Any:
     if isinstance(value, _VALUES):
         return {"value": value}
     raise InvalidArgument(
-        f"{path} is {type(value).__name__}; dicts, lists, tensors, arrays, numbers, strings and "
-        "None can be saved")
+        f"{path} is {type(value).__name__}; only dicts, lists, tensors, arrays, numbers, strings "
+        "and None can be saved")
 
 
 def _restored(described: Any, tensors: Mapping[str, Tensor]) -> Any:

@@ -90,7 +90,7 @@ def _read_header(path: str, file: BinaryIO) -> Tuple[Dict[str, Entry], Dict[str,
     first = file.read(8)
     size = struct.unpack("<Q", first)[0] if len(first) == 8 else 0
     if not 0 < size <= _LARGEST_HEADER:
-        raise DataLoss(f"{path} is no safetensors file: its header would have {size} bytes")
+        raise DataLoss(f"{path} is not a safetensors file: its header would have {size} bytes")
     text = file.read(size)
     try:
         header = json.loads(text, object_pairs_hook=_without_repeats)
@@ -99,21 +99,22 @@ def _read_header(path: str, file: BinaryIO) -> Tuple[Dict[str, Entry], Dict[str,
     except (ValueError, TypeError, KeyError, AttributeError) as error:
         if isinstance(error, InvalidArgument):
             raise
-        raise DataLoss(f"{path} is no safetensors file: its header is damaged: {error}") from None
+        raise DataLoss(
+            f"{path} is not a safetensors file: its header is damaged: {error}") from None
     return entries, metadata, 8 + size
 
 
 def _without_repeats(pairs: List[Tuple[str, Any]]) -> Dict[str, Any]:
     result = dict(pairs)
     if len(result) != len(pairs):
-        raise ValueError("a name stands there twice")
+        raise ValueError("a name is used twice")
     return result
 
 
 def _entry(path: str, name: str, entry: Mapping[str, Any]) -> Entry:
     dtype = SAFETENSORS.get(entry["dtype"])
     if dtype is None:
-        raise InvalidArgument(f"{path}: {name} is {entry['dtype']}; there is no such dtype here")
+        raise InvalidArgument(f"{path}: {name} is {entry['dtype']}, which is not a dtype of Kiln")
     begin, end = entry["data_offsets"]
     shape = tuple(entry["shape"])
     if not all(type(number) is int and number >= 0 for number in (*shape, begin, end)):
@@ -131,4 +132,5 @@ def _check_places(path: str, entries: Mapping[str, Entry], size: int) -> None:
             raise DataLoss(f"{path}: {name} begins at byte {entry.begin} instead of {place}")
         place = entry.end
     if place != size:
-        raise DataLoss(f"{path}: the tensors have {place} bytes, the file has {size}; is it cut?")
+        raise DataLoss(f"{path}: the tensors have {place} bytes, but the file has {size}; it may "
+                       "be truncated")

@@ -94,7 +94,7 @@ TYPED_TEST_P(FinishTest, ADeviceWithoutBinariesLoadsWhatItBuilds) {
   this->control_->gives_binaries = false;
   const absl::Status status = this->Finish(this->Image(1)).status();
   EXPECT_EQ(status.code(), absl::StatusCode::kUnimplemented);
-  EXPECT_EQ(status.message(), "the device gives no binaries");
+  EXPECT_EQ(status.message(), "the device cannot return binaries");
 }
 
 TYPED_TEST_P(FinishTest, AnotherVersionOfTheDriverHasNoSuchDevice) {
@@ -108,8 +108,8 @@ TYPED_TEST_P(FinishTest, AnotherVersionOfTheDriverHasNoSuchDevice) {
   const absl::Status status = updated->Finish(this->Image(1), finisher).status();
   EXPECT_EQ(status.code(), absl::StatusCode::kFailedPrecondition);
   EXPECT_THAT(status.message(),
-              ::testing::HasSubstr(absl::StrCat("does not find ", finisher.device,
-                                                " as it was when kilnd started")));
+              ::testing::HasSubstr(
+                  absl::StrCat("cannot find ", finisher.device, " as it was when kilnd started")));
   this->Open();
   EXPECT_NE(this->device().info().target.CacheKey(), key);
 }

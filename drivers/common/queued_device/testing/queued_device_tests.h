@@ -323,7 +323,7 @@ TYPED_TEST_P(QueuedDeviceTest, ALostDeviceIsRevivedOnceItWorks) {
   for (int i = 0; i < 2; ++i) {
     const absl::Status status = this->device().Revive();
     EXPECT_EQ(status.code(), absl::StatusCode::kUnavailable);
-    EXPECT_THAT(status.message(), HasSubstr("if that stays so, kilnd must be started again"));
+    EXPECT_THAT(status.message(), HasSubstr("if this does not change, restart kilnd"));
     EXPECT_FALSE(this->device().Health().ok());
   }
   TypeParam::Recover(*this->control_);

@@ -78,7 +78,7 @@ class StandInFixture : public ::testing::Test {
   Device& device() { return *devices_.front(); }
   // QueuedDevice::waiting of device().
   int waiting() { return static_cast<QueuedDevice&>(device()).waiting(); }
-  // What the stand-in says about the last mistake or failure.
+  // Returns the stand-in's message about the last mistake or failure.
   std::string message() const { return find_message_ == nullptr ? "" : find_message_(); }
   // The simulated time of the stand-in's devices.
   SteadyClock SimulatedClock() {

@@ -26,11 +26,11 @@ class ChainedScheduler(LRScheduler):
 
     def __init__(self, schedulers: Sequence[LRScheduler]) -> None:
         if not schedulers:
-            raise InvalidArgument("a ChainedScheduler of no schedulers; it takes one or more")
+            raise InvalidArgument("a ChainedScheduler of no schedulers; it needs at least one")
         optimizer = schedulers[0].optimizer
         if any(scheduler.optimizer is not optimizer for scheduler in schedulers):
-            raise InvalidArgument("a ChainedScheduler of several optimizers' schedulers; they must "
-                                  "be of one")
+            raise InvalidArgument("a ChainedScheduler of schedulers of several optimizers; use "
+                                  "schedulers of one optimizer")
         self.schedulers = list(schedulers)
         super().__init__(optimizer)
 

@@ -86,14 +86,16 @@ class OneCycleLR(LRScheduler):
                  final_div_factor: float = 1e4, three_phase: bool = False,
                  last_epoch: int = -1, cycle_momentum: bool = False) -> None:
         if cycle_momentum:
-            raise InvalidArgument("OneCycleLR with cycle_momentum; the momentum cannot cycle here")
+            raise InvalidArgument("OneCycleLR with cycle_momentum is not supported; set "
+                                  "cycle_momentum=False")
         if total_steps is None:
             if epochs is None or steps_per_epoch is None:
                 raise InvalidArgument(
                     "OneCycleLR needs total_steps, or epochs and steps_per_epoch")
             total_steps = epochs * steps_per_epoch
         if anneal_strategy not in ("cos", "linear"):
-            raise InvalidArgument(f'anneal_strategy {anneal_strategy!r}; it is "cos" or "linear"')
+            raise InvalidArgument(
+                f'anneal_strategy {anneal_strategy!r}; it must be "cos" or "linear"')
         groups = len(optimizer.param_groups)
         self.total_steps = total_steps
         self.linear = anneal_strategy == "linear"
@@ -115,7 +117,8 @@ class OneCycleLR(LRScheduler):
         """Interpolates between the factors at the ends of the epoch's phase."""
         if epoch > self.total_steps:
             raise InvalidArgument(
-                f"OneCycleLR is at step {epoch} of {self.total_steps}; make a new one to go on")
+                f"OneCycleLR is at step {epoch} of {self.total_steps}; make a new scheduler to "
+                "continue")
         ends = [step for step, _ in self._phases]
         number = min(bisect.bisect_left(ends[1:], epoch), len(ends) - 2)
         (begin, low), (end, high) = self._phases[number : number + 2]

@@ -40,7 +40,8 @@ class CyclicLR(LRScheduler):
                  scale_fn: Optional[Callable[[float], float]] = None, scale_mode: str = "cycle",
                  cycle_momentum: bool = False, last_epoch: int = -1) -> None:
         if cycle_momentum:
-            raise InvalidArgument("CyclicLR with cycle_momentum; the momentum cannot cycle here")
+            raise InvalidArgument("CyclicLR with cycle_momentum is not supported; set "
+                                  "cycle_momentum=False")
         if scale_fn is None and mode not in _HEIGHTS:
             raise InvalidArgument(
                 f'CyclicLR\'s mode is {mode!r}; it must be "triangular", "triangular2" or '
