@@ -1,5 +1,5 @@
 // The files in `examples`, one or more for each format of docs/formats, are what the code writes
-// for known data. test_examples.py decodes them as the pages say, without this code. With
+// for known data. test_format_examples.py decodes them as the pages say, without this code. With
 // KILN_UPDATE_EXAMPLES=1 the tests write the files anew.
 #include <stdlib.h>
 #include <sys/stat.h>

@@ -272,7 +272,7 @@ TEST(Errors, AMalformedMessageEndsItsStreamWithAnError) {
     const grpc::Status status = Stream(*client.sessions, kNotUtf8).End();
     EXPECT_EQ(status.error_code(), grpc::INVALID_ARGUMENT);
     EXPECT_EQ(Reason(status), "MALFORMED_MESSAGE");
-    EXPECT_THAT(status.error_message(), HasSubstr("is no kiln.v1.ConnectRequest"));
+    EXPECT_THAT(status.error_message(), HasSubstr("is not a valid kiln.v1.ConnectRequest"));
   }
   {
     auto stream = client.Connect();
@@ -282,12 +282,12 @@ TEST(Errors, AMalformedMessageEndsItsStreamWithAnError) {
   }
   const grpc::Status upload = client.Upload(kNotUtf8, "data");
   EXPECT_EQ(upload.error_code(), grpc::INVALID_ARGUMENT);
-  EXPECT_THAT(upload.error_message(), HasSubstr("is no kiln.v1.UploadRequest"));
+  EXPECT_THAT(upload.error_message(), HasSubstr("is not a valid kiln.v1.UploadRequest"));
   client.session.set_session_id(kNotUtf8);
   std::string data;
   const grpc::Status download = client.Download(1, 0, &data);
   EXPECT_EQ(Reason(download), "MALFORMED_MESSAGE");
-  EXPECT_THAT(download.error_message(), HasSubstr("is no kiln.v1.DownloadRequest"));
+  EXPECT_THAT(download.error_message(), HasSubstr("is not a valid kiln.v1.DownloadRequest"));
 }
 
 TEST(Errors, AMalformedRequestIsAnsweredWithAnError) {
@@ -300,7 +300,7 @@ TEST(Errors, AMalformedRequestIsAnsweredWithAnError) {
   const grpc::Status status = client.sessions->RenewSession(&context, request, &response);
   EXPECT_EQ(status.error_code(), grpc::INVALID_ARGUMENT);
   EXPECT_EQ(Reason(status), "MALFORMED_MESSAGE");
-  EXPECT_THAT(status.error_message(), HasSubstr("is no kiln.v1.RenewSessionRequest"));
+  EXPECT_THAT(status.error_message(), HasSubstr("is not a valid kiln.v1.RenewSessionRequest"));
 }
 
 TEST(Errors, AMessageThatIsTooLargeEndsItsStreamWithAnError) {

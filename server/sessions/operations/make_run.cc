@@ -21,7 +21,7 @@ absl::Status CheckInputDevices(const runtime::Program& program,
     const runtime::ManagedDevice& wanted = program.sharded().device(member);
     if (inputs[i]->pool() == wanted.pool().get() || inputs[i]->pool() == nullptr) continue;
     return errors::WithReason(absl::InvalidArgumentError(absl::StrCat(
-                                  "input ", i, " lies on ", inputs[i]->pool()->device().info().name,
+                                  "input ", i, " is on ", inputs[i]->pool()->device().info().name,
                                   ", but the program needs it on ", wanted.name(),
                                   "; copy it there (kiln.shard, Tensor.to)")),
                               "INPUT_PLACEMENT", {{"input", absl::StrCat(i)}});

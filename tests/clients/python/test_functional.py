@@ -241,9 +241,11 @@ def test_the_package_has_what_its_modules_have():
     import pkgutil
 
     names = set()
-    for module in pkgutil.iter_modules(F.__path__):
-        if not module.name.startswith("_"):
-            names |= set(importlib.import_module(f"kiln.functional.{module.name}").__all__)
+    for found in pkgutil.iter_modules(F.__path__):
+        if not found.name.startswith("_"):
+            module = importlib.import_module(f"kiln.functional.{found.name}")
+            names |= {name for name, value in vars(module).items() if not name.startswith("_")
+                      and getattr(value, "__module__", None) == module.__name__}
     assert set(F.__all__) == names
 
 
