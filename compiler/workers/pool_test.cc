@@ -200,7 +200,7 @@ TEST_F(PoolTest, WhatAVendorsCompilerDiesOfIsItsOwn) {
   const absl::Status status = pool().Compile(job).status();
   EXPECT_EQ(status.code(), absl::StatusCode::kInternal);
   EXPECT_THAT(std::string(status.message()),
-              AllOf(HasSubstr("building it with the compiler of a GPU, a vendor ended two"),
+              AllOf(HasSubstr("building it with the compiler of a GPU, a vendor failed in two"),
                     HasSubstr("a defect of that compiler;")));
 }
 

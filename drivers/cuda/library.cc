@@ -29,7 +29,7 @@ absl::StatusOr<std::shared_ptr<const Library>> Library::Open(const std::string& 
   }
   int version = 0;
   if (library->DriverGetVersion(&version) != CUDA_SUCCESS || version < kVersionMin) {
-    return absl::NotFoundError(absl::StrCat("NVIDIA's driver supports CUDA ", VersionName(version),
+    return absl::NotFoundError(absl::StrCat("NVIDIA's driver supports ", VersionName(version),
                                             "; Kiln needs ", VersionName(kVersionMin), "; ",
                                             kRemedy));
   }

@@ -67,7 +67,7 @@ TEST(BlobName, BadOnes) {
 
 TEST(BlobName, BadOnesAreQuotedInWholeCharacters) {
   const std::string message(CheckBlobName(":" + std::string(78, 'a') + "\u00e9").message());
-  EXPECT_THAT(message, HasSubstr(std::string(78, 'a') + "...\" is neither"));
+  EXPECT_THAT(message, HasSubstr(std::string(78, 'a') + "...\": use"));
 }
 
 }  // namespace

@@ -126,7 +126,7 @@ TEST(Config, MistakesNameFileAndLine) {
       {"[cache]\nfolder = 3", "kiln.toml:2: \"cache.folder\" must be a string"},
       {"[cache]\n\nlimit = \"much\"", "kiln.toml:3: \"cache.limit\" must be a number of bytes"},
       {"[devices]\ncpu_threads = -1",
-       "kiln.toml:2: \"devices.cpu_threads\" must be a whole number"},
+       "kiln.toml:2: \"devices.cpu_threads\" must be an integer of 0 or more"},
       {"[device]\nuse = []", "kiln.toml:1: unknown key \"device\""},
       {"cache = 3", "kiln.toml:1: unknown key \"cache\""},
       {"a = ", "kiln.toml:1: "}};
