@@ -2,8 +2,8 @@
 
 #include "server/buffers/blob_store.h"
 #include "server/cache/kernel_cache.h"
-#include "server/runtime/managed_device.h"
-#include "server/runtime/program_cache.h"
+#include "server/runtime/cache/program_cache.h"
+#include "server/runtime/device/managed_device.h"
 #include "server/sessions/registry.h"
 #include "server/sessions/usage.h"
 

@@ -4,7 +4,7 @@
 
 #include "server/memory/host_memory.h"
 #include "server/metrics/metrics.h"
-#include "server/rpc/services.h"
+#include "server/rpc/services/services.h"
 
 namespace kiln {
 

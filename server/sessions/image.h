@@ -25,7 +25,7 @@
 #include "server/buffers/blob_store.h"
 #include "server/buffers/value.h"
 #include "server/fairness/fair_queue.h"
-#include "server/runtime/run.h"
+#include "server/runtime/run/run.h"
 #include "server/sessions/id_set.h"
 #include "server/sessions/in_flight.h"
 #include "server/sessions/operation.h"

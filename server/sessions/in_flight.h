@@ -11,8 +11,8 @@
 #include <vector>
 
 #include "absl/container/flat_hash_map.h"
-#include "server/runtime/graph_source.h"
-#include "server/runtime/run.h"
+#include "server/runtime/cache/graph_source.h"
+#include "server/runtime/run/run.h"
 #include "server/sessions/operation.h"
 
 namespace kiln::sessions {

@@ -16,9 +16,9 @@
 #include "server/buffers/placement.h"
 #include "server/buffers/value.h"
 #include "server/memory/host_memory.h"
+#include "server/runtime/cache/graph_source.h"
 #include "server/runtime/first_call.h"
-#include "server/runtime/graph_source.h"
-#include "server/runtime/run.h"
+#include "server/runtime/run/run.h"
 
 namespace kiln::sessions {
 

@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "absl/container/btree_map.h"
-#include "server/runtime/run.h"
+#include "server/runtime/run/run.h"
 #include "server/sessions/handle_table.h"
 
 namespace kiln::sessions {

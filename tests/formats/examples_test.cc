@@ -29,7 +29,7 @@
 #include "server/cache/secret.h"
 #include "server/errors/errors.h"
 #include "server/quota/limit_store.h"
-#include "server/runtime/graph_source.h"
+#include "server/runtime/cache/graph_source.h"
 #include "server/sessions/ended_sessions.h"
 #include "server/sessions/image.h"
 #include "server/sessions/journal.h"
