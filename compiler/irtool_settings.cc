@@ -5,7 +5,7 @@
 #include "absl/strings/numbers.h"
 #include "compiler/ir/str_cat.h"
 #include "compiler/kernel/kernel.h"
-#include "compiler/schedule/words.h"
+#include "compiler/schedule/directives/words.h"
 #include "compiler/search/space.h"
 #include "drivers/interface/target.h"
 

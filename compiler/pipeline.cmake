@@ -2,7 +2,7 @@
 
 # Everything that decides what code a kernel becomes names itself in the kernel cache's keys: a changed source is a new
 # compiler, so that no kernel of an older one is ever taken for its own.
-file(GLOB KILN_KERNEL_SOURCES CONFIGURE_DEPENDS
+file(GLOB_RECURSE KILN_KERNEL_SOURCES CONFIGURE_DEPENDS
   ${CMAKE_CURRENT_SOURCE_DIR}/ir/*.cc ${CMAKE_CURRENT_SOURCE_DIR}/ir/*.h
   ${CMAKE_CURRENT_SOURCE_DIR}/kernel/*.cc ${CMAKE_CURRENT_SOURCE_DIR}/kernel/*.h
   ${CMAKE_CURRENT_SOURCE_DIR}/schedule/*.cc ${CMAKE_CURRENT_SOURCE_DIR}/schedule/*.h
@@ -10,7 +10,7 @@ file(GLOB KILN_KERNEL_SOURCES CONFIGURE_DEPENDS
   ${CMAKE_CURRENT_SOURCE_DIR}/search/*.cc ${CMAKE_CURRENT_SOURCE_DIR}/search/*.h
   ${CMAKE_CURRENT_SOURCE_DIR}/codegen/*.cc ${CMAKE_CURRENT_SOURCE_DIR}/codegen/*.h
   ${CMAKE_CURRENT_SOURCE_DIR}/machine_codes.cc)
-list(FILTER KILN_KERNEL_SOURCES EXCLUDE REGEX "_test\\.cc$")
+list(FILTER KILN_KERNEL_SOURCES EXCLUDE REGEX "_test\\.cc$|/testing/")
 set(KILN_FINGERPRINT ${CMAKE_CURRENT_BINARY_DIR}/fingerprint/compiler_fingerprint.h)
 add_custom_command(
   OUTPUT ${KILN_FINGERPRINT}

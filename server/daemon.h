@@ -16,7 +16,7 @@
 #include "drivers/interface/driver.h"
 #include "server/clock/clock.h"
 #include "server/config/config.h"
-#include "server/runtime/program_cache.h"
+#include "server/runtime/cache/program_cache.h"
 
 namespace kiln {
 

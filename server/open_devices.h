@@ -12,8 +12,8 @@
 #include "server/clock/clock.h"
 #include "server/config/config.h"
 #include "server/metrics/metrics.h"
-#include "server/runtime/driver_report.h"
-#include "server/runtime/managed_device.h"
+#include "server/runtime/device/driver_report.h"
+#include "server/runtime/device/managed_device.h"
 
 namespace kiln {
 

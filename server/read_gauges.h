@@ -8,8 +8,8 @@
 #include "server/cache/kernel_cache.h"
 #include "server/memory/host_memory.h"
 #include "server/metrics/metrics.h"
-#include "server/runtime/managed_device.h"
-#include "server/runtime/program_cache.h"
+#include "server/runtime/cache/program_cache.h"
+#include "server/runtime/device/managed_device.h"
 #include "server/sessions/registry.h"
 
 namespace kiln {

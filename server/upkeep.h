@@ -16,10 +16,10 @@
 #include "absl/time/time.h"
 #include "server/buffers/blob_store.h"
 #include "server/memory/host_memory.h"
-#include "server/rpc/open_uploads.h"
-#include "server/runtime/health_probe.h"
-#include "server/runtime/managed_device.h"
-#include "server/runtime/program_cache.h"
+#include "server/rpc/services/open_uploads.h"
+#include "server/runtime/cache/program_cache.h"
+#include "server/runtime/device/managed_device.h"
+#include "server/runtime/health/health_probe.h"
 #include "server/sessions/registry.h"
 
 namespace kiln {

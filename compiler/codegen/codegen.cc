@@ -3,12 +3,12 @@
 #include <algorithm>
 #include <utility>
 
-#include "compiler/codegen/c_source.h"
+#include "compiler/codegen/opencl_c/source.h"
 #include "compiler/ir/str_cat.h"
 #include "compiler/ir/walk.h"
 #include "compiler/proof/prove.h"
-#include "compiler/schedule/apply.h"
-#include "compiler/schedule/synchronize.h"
+#include "compiler/schedule/apply/apply.h"
+#include "compiler/schedule/threads/synchronize.h"
 #include "llvm/Config/llvm-config.h"
 
 namespace kiln::codegen {

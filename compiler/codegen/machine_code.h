@@ -34,8 +34,9 @@ struct MachineCode {
   // Returns a schedule that Apply accepts for this kernel. Deterministic and quick.
   schedule::Schedule (*choose)(const kernel::Kernel& kernel, const drivers::Target& target);
   // Returns what the target's driver loads: machine code, or source that it compiles. Requires:
-  // `program` is proved to compute `kernel` and is synchronized (schedule/synchronize.h), and every
-  // node of it is supported. Returns INTERNAL for a defect of Kiln or of a tool that it uses.
+  // `program` is proved to compute `kernel` and is synchronized (schedule/threads/synchronize.h),
+  // and every node of it is supported. Returns INTERNAL for a defect of Kiln or of a tool that it
+  // uses.
   absl::StatusOr<Code> (*assemble)(const kernel::Kernel& kernel,
                                    const schedule::LoopProgram& program,
                                    const drivers::Target& target);

@@ -1,5 +1,4 @@
 // Tensors whose elements are all the same constant, and the movement nodes that rules build.
-// Internal to compiler/graph.
 #ifndef KILN_COMPILER_GRAPH_SPLAT_H_
 #define KILN_COMPILER_GRAPH_SPLAT_H_
 

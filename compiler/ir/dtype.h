@@ -11,7 +11,7 @@
 
 namespace kiln::ir {
 
-// Values and order equal kiln.v1.DType, which wire_node.cc asserts.
+// Values and order equal kiln.v1.DType, which wire/node.cc asserts.
 enum class DType : uint8_t {
   kInvalid,
 #define KILN_DTYPE(constant, ...) constant,

@@ -1,5 +1,5 @@
-// Makes tensor-level movement and reductions, for normalize. A movement that changes nothing
-// returns its operand.
+// Makes tensor-level movement and reductions, for passes that rewrite graphs. A movement that
+// changes nothing returns its operand.
 #ifndef KILN_COMPILER_PARTITION_TENSOR_MAKER_H_
 #define KILN_COMPILER_PARTITION_TENSOR_MAKER_H_
 

@@ -4,8 +4,8 @@
 #include <gtest/gtest.h>
 
 #include "compiler/codegen/testing/sample_kernels.h"
-#include "compiler/schedule/apply.h"
-#include "compiler/search/heuristic.h"
+#include "compiler/schedule/apply/apply.h"
+#include "compiler/search/heuristics/heuristic.h"
 
 namespace kiln::proof {
 namespace {

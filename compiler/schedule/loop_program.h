@@ -1,5 +1,6 @@
 // A kernel with its schedule applied: explicit loops, branches and stores over scalar expressions.
-// The emitters (llvm_emit, c_source) translate it statement by statement, without decisions.
+// The emitters (codegen/llvm/emit.h, codegen/opencl_c/source.h) translate it statement by
+// statement, without decisions.
 //
 // Expressions are kernel-level ir::Nodes over the ranges of the enclosing loops. They differ from
 // kernel.h in two ways:
@@ -17,7 +18,7 @@
 //
 // Apply places no barriers, and combines the threads' values by ThreadReduce. Emitters get programs
 // with barriers, in which a ThreadReduce is only over adjacent threads that exchange values without
-// memory (synchronize.h).
+// memory (threads/synchronize.h).
 #ifndef KILN_COMPILER_SCHEDULE_LOOP_PROGRAM_H_
 #define KILN_COMPILER_SCHEDULE_LOOP_PROGRAM_H_
 
@@ -57,7 +58,7 @@ enum class LoopKind : uint8_t {
             // nest.
   kThread,  // each iteration in its own thread, all at once; their order is unspecified
   kMatrix,  // unrolled, like the two loops that are its whole body. A matrix unit may execute it as
-            // one instruction of 32 threads (plan_matrix.h).
+            // one instruction of 32 threads (matrix/plan.h).
 };
 std::string_view Name(LoopKind kind);
 
@@ -75,7 +76,7 @@ struct Loop {
   int64_t stride = 1;
   int64_t places = 1;
   // kSerial: copies to shared memory at the start of the body are made one step earlier
-  // (run_ahead.h).
+  // (threads/run_ahead.h).
   bool ahead = false;
 };
 

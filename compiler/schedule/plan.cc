@@ -6,10 +6,10 @@
 #include "absl/status/status.h"
 #include "compiler/ir/str_cat.h"
 #include "compiler/kernel/index_sum.h"
-#include "compiler/schedule/plan_matrix.h"
+#include "compiler/schedule/directives/words.h"
+#include "compiler/schedule/matrix/plan.h"
 #include "compiler/schedule/plan_order.h"
-#include "compiler/schedule/plan_threads.h"
-#include "compiler/schedule/words.h"
+#include "compiler/schedule/threads/plan.h"
 
 namespace kiln::schedule {
 namespace {

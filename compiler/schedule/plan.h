@@ -1,5 +1,5 @@
 // A schedule resolved against its kernel: the axes, how they are split and bound, and the order of
-// the loops. apply.cc builds the loops from it.
+// the loops. apply/apply.cc builds the loops from it.
 #ifndef KILN_COMPILER_SCHEDULE_PLAN_H_
 #define KILN_COMPILER_SCHEDULE_PLAN_H_
 
@@ -46,7 +46,7 @@ struct PrefetchPlan {
   int64_t steps = 1;
 };
 
-// The axes that one instruction of a matrix unit computes; see plan_matrix.h.
+// The axes that one instruction of a matrix unit computes; see matrix/plan.h.
 struct MatrixAxes {
   int rows = -1;
   int columns = -1;

@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "compiler/schedule/words.h"
+#include "compiler/schedule/directives/words.h"
 
 namespace kiln::schedule {
 namespace {

@@ -4,7 +4,7 @@
 
 #include "absl/types/span.h"
 #include "compiler/ir/str_cat.h"
-#include "compiler/schedule/words.h"
+#include "compiler/schedule/directives/words.h"
 
 namespace kiln::schedule {
 namespace {

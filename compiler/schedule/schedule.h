@@ -13,7 +13,7 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
-#include "compiler/schedule/directive.h"
+#include "compiler/schedule/directives/directive.h"
 
 namespace kiln::schedule {
 

@@ -5,13 +5,13 @@
 
 #include "absl/algorithm/container.h"
 #include "compiler/ir/str_cat.h"
-#include "compiler/schedule/apply.h"
+#include "compiler/schedule/apply/apply.h"
 #include "compiler/schedule/plan.h"
-#include "compiler/search/block_chooser.h"
-#include "compiler/search/grid_loops.h"
-#include "compiler/search/heuristic.h"
-#include "compiler/search/stage_chooser.h"
-#include "compiler/search/thread_chooser.h"
+#include "compiler/search/forms/grid_loops.h"
+#include "compiler/search/heuristics/block_chooser.h"
+#include "compiler/search/heuristics/heuristic.h"
+#include "compiler/search/heuristics/stage_chooser.h"
+#include "compiler/search/heuristics/thread_chooser.h"
 #include "compiler/search/write_setting.h"
 
 namespace kiln::search {

@@ -14,8 +14,8 @@
 #include "absl/status/statusor.h"
 #include "compiler/kernel/kernel.h"
 #include "compiler/schedule/schedule.h"
-#include "compiler/search/forms.h"
-#include "compiler/search/setting.h"
+#include "compiler/search/forms/forms.h"
+#include "compiler/search/knobs/setting.h"
 #include "drivers/interface/target.h"
 
 namespace kiln::search {

@@ -1,9 +1,9 @@
 #include "compiler/search/write_setting.h"
 
 #include "compiler/schedule/plan.h"
-#include "compiler/search/forms.h"
-#include "compiler/search/grid_loops.h"
-#include "compiler/search/prefetch_chooser.h"
+#include "compiler/search/forms/forms.h"
+#include "compiler/search/forms/grid_loops.h"
+#include "compiler/search/stage/prefetch_chooser.h"
 
 namespace kiln::search {
 namespace {

@@ -4,7 +4,7 @@
 
 #include "compiler/kernel/kernel.h"
 #include "compiler/schedule/schedule.h"
-#include "compiler/search/setting.h"
+#include "compiler/search/knobs/setting.h"
 #include "drivers/interface/target.h"
 
 namespace kiln::search {

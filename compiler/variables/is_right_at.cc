@@ -4,7 +4,7 @@
 #include <utility>
 #include <vector>
 
-#include "compiler/graph/simplify.h"
+#include "compiler/graph/simplify/simplify.h"
 #include "compiler/graph/verify.h"
 #include "compiler/ops/builder.h"
 #include "compiler/variables/probes.h"

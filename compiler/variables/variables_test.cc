@@ -20,8 +20,8 @@
 #include "compiler/variables/generalize.h"
 #include "compiler/variables/is_right_at.h"
 #include "gtest/gtest.h"
-#include "tests/numerics/packed.h"
-#include "tests/numerics/variable_graph.h"
+#include "tests/numerics/compiled/packed.h"
+#include "tests/numerics/random/variable_graph.h"
 
 namespace kiln::variables {
 namespace {

@@ -3,7 +3,8 @@
 namespace kiln::auth {
 namespace {
 
-// In addition, handlers restrict users to their own sessions and data (server/rpc/services.h).
+// In addition, handlers restrict users to their own sessions and data
+// (server/rpc/services/services.h).
 constexpr MethodRule kTable[] = {
     {"/kiln.v1.DeviceService/ListDevices", Role::kViewer},
     {"/kiln.v1.DeviceService/WatchDevices", Role::kViewer},

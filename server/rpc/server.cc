@@ -20,12 +20,12 @@
 #include "server/log/rate_limit.h"
 #include "server/relay/relay.h"
 #include "server/relay/tls_reloader.h"
-#include "server/rpc/acceptors.h"
-#include "server/rpc/connection_watch.h"
-#include "server/rpc/credentials.h"
+#include "server/rpc/connections/acceptors.h"
+#include "server/rpc/connections/credentials.h"
+#include "server/rpc/connections/peer_socket.h"
+#include "server/rpc/connections/tcp_socket.h"
+#include "server/rpc/connections/watch.h"
 #include "server/rpc/deadline.h"
-#include "server/rpc/peer_socket.h"
-#include "server/rpc/tcp_socket.h"
 
 namespace kiln::rpc {
 namespace {

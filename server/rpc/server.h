@@ -10,7 +10,7 @@
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
 #include "server/relay/tls_context.h"
-#include "server/rpc/services.h"
+#include "server/rpc/services/services.h"
 
 namespace kiln::rpc {
 

@@ -16,7 +16,7 @@
 #include "absl/synchronization/mutex.h"
 #include "absl/time/time.h"
 #include "server/relay/tls_context.h"
-#include "server/rpc/tcp_socket.h"
+#include "server/rpc/connections/tcp_socket.h"
 #include "server/scrape/connection.h"
 
 namespace kiln::scrape {

@@ -8,7 +8,7 @@
 
 #include "absl/status/status.h"
 #include "server/memory/host_memory.h"
-#include "server/runtime/run.h"
+#include "server/runtime/run/run.h"
 
 namespace kiln::sessions {
 

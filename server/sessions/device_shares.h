@@ -12,7 +12,7 @@
 #include "absl/status/statusor.h"
 #include "absl/synchronization/mutex.h"
 #include "server/buffers/value.h"
-#include "server/runtime/managed_device.h"
+#include "server/runtime/device/managed_device.h"
 #include "server/sessions/user.h"
 
 namespace kiln::sessions {

@@ -14,7 +14,7 @@
 #include "absl/synchronization/mutex.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
-#include "server/runtime/program_cache.h"
+#include "server/runtime/cache/program_cache.h"
 
 namespace kiln::sessions {
 namespace {

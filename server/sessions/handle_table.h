@@ -13,7 +13,7 @@
 #include "absl/status/statusor.h"
 #include "absl/types/span.h"
 #include "server/memory/host_memory.h"
-#include "server/runtime/run.h"
+#include "server/runtime/run/run.h"
 #include "server/sessions/id_set.h"
 
 namespace kiln::sessions {

@@ -13,7 +13,7 @@
 #include "absl/status/statusor.h"
 #include "absl/synchronization/mutex.h"
 #include "absl/time/time.h"
-#include "server/runtime/managed_device.h"
+#include "server/runtime/device/managed_device.h"
 #include "server/sessions/closed_sessions.h"
 #include "server/sessions/session.h"
 

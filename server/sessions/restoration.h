@@ -8,8 +8,8 @@
 #include <utility>
 #include <vector>
 
-#include "server/runtime/graph_source.h"
-#include "server/runtime/program_cache.h"
+#include "server/runtime/cache/graph_source.h"
+#include "server/runtime/cache/program_cache.h"
 #include "server/sessions/operations/operation.h"
 
 namespace kiln::sessions {

@@ -6,7 +6,7 @@
 #include "absl/strings/str_cat.h"
 #include "server/errors/errors.h"
 #include "server/log/log.h"
-#include "server/runtime/together.h"
+#include "server/runtime/run/together.h"
 
 namespace kiln::sessions {
 namespace {

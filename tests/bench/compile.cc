@@ -24,7 +24,7 @@
 #include <utility>
 #include <vector>
 
-#include "compiler/graph/wire.h"
+#include "compiler/graph/wire/wire.h"
 #include "compiler/workers/pool.h"
 #include "compiler/workers/worker.h"
 #include "kiln/ops.h"

@@ -19,8 +19,8 @@
 #include "compiler/graph/text.h"
 #include "drivers/cpu/driver.h"
 #include "server/clock/clock.h"
-#include "server/runtime/program_compiler.h"
-#include "server/runtime/run.h"
+#include "server/runtime/cache/program_compiler.h"
+#include "server/runtime/run/run.h"
 
 namespace kiln::runtime {
 namespace {

@@ -7,7 +7,7 @@
 #include "absl/synchronization/blocking_counter.h"
 #include "absl/synchronization/notification.h"
 #include "absl/time/clock.h"
-#include "compiler/graph/wire.h"
+#include "compiler/graph/wire/wire.h"
 #include "drivers/cpu/driver.h"
 #include "drivers/opencl/driver.h"
 #include "drivers/vendor_drivers.h"

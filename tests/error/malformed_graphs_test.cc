@@ -4,7 +4,7 @@
 #include <vector>
 
 #include "compiler/graph/error.h"
-#include "compiler/graph/wire.h"
+#include "compiler/graph/wire/wire.h"
 #include "gmock/gmock.h"
 #include "google/protobuf/text_format.h"
 #include "gtest/gtest.h"

@@ -29,7 +29,7 @@
 #include "server/cache/secret.h"
 #include "server/errors/errors.h"
 #include "server/quota/limit_store.h"
-#include "server/runtime/graph_source.h"
+#include "server/runtime/cache/graph_source.h"
 #include "server/sessions/checkpoint/checkpoint.h"
 #include "server/sessions/checkpoint/log.h"
 #include "server/sessions/checkpoint/log_record.h"

@@ -11,7 +11,7 @@
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_split.h"
-#include "compiler/search/heuristic.h"
+#include "compiler/search/heuristics/heuristic.h"
 #include "tests/full_size/comparison.h"
 #include "tests/full_size/lanes.h"
 

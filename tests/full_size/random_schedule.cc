@@ -6,10 +6,10 @@
 #include <vector>
 
 #include "compiler/proof/prove.h"
-#include "compiler/schedule/apply.h"
+#include "compiler/schedule/apply/apply.h"
 #include "compiler/schedule/plan.h"
-#include "compiler/search/contraction.h"
-#include "compiler/search/schedule_writer.h"
+#include "compiler/search/contraction/contraction.h"
+#include "compiler/search/stage/schedule_writer.h"
 
 namespace kiln::full_size {
 namespace {

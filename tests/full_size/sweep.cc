@@ -6,7 +6,7 @@
 #include <utility>
 
 #include "compiler/ir/str_cat.h"
-#include "compiler/search/heuristic.h"
+#include "compiler/search/heuristics/heuristic.h"
 #include "tests/full_size/lanes.h"
 #include "tests/full_size/random_schedule.h"
 

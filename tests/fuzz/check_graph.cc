@@ -1,7 +1,7 @@
 #include "tests/fuzz/check_graph.h"
 
 #include "compiler/graph/round_factors.h"
-#include "compiler/graph/simplify.h"
+#include "compiler/graph/simplify/simplify.h"
 #include "compiler/graph/text.h"
 #include "compiler/graph/verify.h"
 #include "compiler/ir/str_cat.h"

@@ -1,7 +1,7 @@
 // Fuzzes the decoder of graphs from the wire: whole random graphs, graphs with changes, and damaged
 // bytes.
 #include "compiler/graph/error.h"
-#include "compiler/graph/wire.h"
+#include "compiler/graph/wire/wire.h"
 #include "google/protobuf/stubs/logging.h"
 #include "kiln/v1/graph.pb.h"
 #include "tests/fuzz/check_graph.h"

@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "compiler/graph/wire.h"
+#include "compiler/graph/wire/wire.h"
 #include "compiler/ops/op_def.h"
 
 namespace kiln::fuzz {

@@ -1,6 +1,6 @@
 // Fuzzes the parser of graphs in text form with damaged prints of random graphs.
 #include "compiler/graph/text.h"
-#include "compiler/graph/wire.h"
+#include "compiler/graph/wire/wire.h"
 #include "tests/fuzz/check_graph.h"
 #include "tests/fuzz/graph_generator.h"
 #include "tests/fuzz/mutate.h"

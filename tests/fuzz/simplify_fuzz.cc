@@ -7,9 +7,9 @@
 #include <limits>
 #include <set>
 
-#include "compiler/graph/simplify.h"
+#include "compiler/graph/simplify/simplify.h"
 #include "compiler/graph/verify.h"
-#include "compiler/graph/wire.h"
+#include "compiler/graph/wire/wire.h"
 #include "compiler/ir/str_cat.h"
 #include "compiler/ir/walk.h"
 #include "compiler/ops/testing/evaluate.h"

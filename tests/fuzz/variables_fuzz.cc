@@ -5,13 +5,13 @@
 
 #include "compiler/autodiff/differentiate.h"
 #include "compiler/graph/verify.h"
-#include "compiler/graph/wire.h"
+#include "compiler/graph/wire/wire.h"
 #include "compiler/ir/str_cat.h"
 #include "compiler/ops/testing/evaluate.h"
 #include "compiler/variables/variable_graph.h"
 #include "tests/fuzz/graph_generator.h"
 #include "tests/fuzz/run.h"
-#include "tests/numerics/packed.h"
+#include "tests/numerics/compiled/packed.h"
 
 namespace kiln::fuzz {
 namespace {

@@ -6,12 +6,12 @@
 #include "absl/strings/str_cat.h"
 #include "compiler/autodiff/differentiate.h"
 #include "compiler/codegen/testing/sample_kernels.h"
-#include "compiler/graph/simplify.h"
+#include "compiler/graph/simplify/simplify.h"
 #include "compiler/graph/widen.h"
 #include "compiler/kernel/lower.h"
 #include "compiler/pipeline.h"
 #include "tests/golden/graphs.h"
-#include "tests/numerics/random_graph.h"
+#include "tests/numerics/random/graph.h"
 
 namespace kiln::golden {
 namespace {

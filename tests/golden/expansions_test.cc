@@ -9,7 +9,7 @@
 #include "compiler/graph/text.h"
 #include "gtest/gtest.h"
 #include "tests/golden/golden_file.h"
-#include "tests/numerics/cases.h"
+#include "tests/numerics/cases/cases.h"
 
 namespace kiln::golden {
 namespace {

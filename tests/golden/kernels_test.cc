@@ -7,7 +7,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "compiler/autodiff/differentiate.h"
-#include "compiler/graph/simplify.h"
+#include "compiler/graph/simplify/simplify.h"
 #include "compiler/graph/widen.h"
 #include "compiler/kernel/bounds.h"
 #include "compiler/kernel/lower.h"
@@ -19,9 +19,9 @@
 #include "tests/environment.h"
 #include "tests/golden/golden_file.h"
 #include "tests/golden/graphs.h"
-#include "tests/numerics/cases.h"
+#include "tests/numerics/cases/cases.h"
 #include "tests/numerics/compare.h"
-#include "tests/numerics/random_graph.h"
+#include "tests/numerics/random/graph.h"
 
 namespace kiln::golden {
 namespace {

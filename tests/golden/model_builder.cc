@@ -5,7 +5,7 @@
 #include <utility>
 
 #include "compiler/autodiff/differentiate.h"
-#include "compiler/graph/simplify.h"
+#include "compiler/graph/simplify/simplify.h"
 #include "compiler/ops/testing/build_op.h"
 
 namespace kiln::golden {

@@ -6,10 +6,10 @@
 
 #include "absl/strings/str_cat.h"
 #include "compiler/proof/prove.h"
-#include "compiler/schedule/apply.h"
-#include "compiler/search/heuristic.h"
+#include "compiler/schedule/apply/apply.h"
+#include "compiler/search/heuristics/heuristic.h"
+#include "compiler/search/heuristics/thread_chooser.h"
 #include "compiler/search/space.h"
-#include "compiler/search/thread_chooser.h"
 #include "gtest/gtest.h"
 #include "tests/environment.h"
 #include "tests/golden/device_kernels.h"

@@ -21,7 +21,7 @@
 #include "tests/launches/h100.h"
 #include "tests/launches/launches.h"
 #include "tests/launches/networks.h"
-#include "tests/numerics/ptxas.h"
+#include "tests/numerics/machine_codes/ptxas.h"
 
 namespace kiln::launches {
 namespace {

@@ -7,7 +7,7 @@
 #include "compiler/ops/testing/evaluate.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
-#include "tests/numerics/cases.h"
+#include "tests/numerics/cases/cases.h"
 
 namespace kiln::numerics {
 namespace {

@@ -1,6 +1,6 @@
 // Compares the reference interpreter with PyTorch's results (tests/golden/op_values.txt, made by
-// tests/numerics/generate_golden), and checks that the graphs that the other tests of numerics
-// compile are legal.
+// tests/numerics/cases/generate_golden), and checks that the graphs that the other tests of
+// numerics compile are legal.
 #include <cmath>
 #include <cstdlib>
 #include <fstream>
@@ -12,8 +12,8 @@
 #include "compiler/ir/spec.h"
 #include "compiler/ops/testing/evaluate.h"
 #include "gtest/gtest.h"
-#include "tests/numerics/cases.h"
-#include "tests/numerics/random_graph.h"
+#include "tests/numerics/cases/cases.h"
+#include "tests/numerics/random/graph.h"
 
 namespace kiln::numerics {
 namespace {
@@ -52,7 +52,7 @@ TEST_P(InterpreterTest, EqualsPyTorch) {
   const auto result = ops::Evaluate(graph->outputs, OperandValues(test_case, DType::kFloat64));
   ASSERT_TRUE(result.ok()) << result.status();
   const auto golden = GoldenValues().find(test_case.name);
-  ASSERT_NE(golden, GoldenValues().end()) << "run tests/numerics/generate_golden";
+  ASSERT_NE(golden, GoldenValues().end()) << "run tests/numerics/cases/generate_golden";
   const std::vector<double>& expected = golden->second;
   const ops::HostTensor& actual = (*result)[0];
   ASSERT_EQ(actual.size(), static_cast<int64_t>(expected.size()));

@@ -1,5 +1,5 @@
 // Selects which of this machine's instructions the tests' programs use: all of them, or fewer, so
-// that every width is tested on one machine. Test programs with numerics/main.cc, and
+// that every width is tested on one machine. Test programs with numerics/kernels/main.cc, and
 // random_graphs, accept
 //   --cpu_features=avx2,-fma
 // as kilnd does; drivers/cpu/instructions.h lists the words.

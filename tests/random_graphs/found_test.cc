@@ -4,7 +4,7 @@
 
 #include "compiler/graph/text.h"
 #include "gtest/gtest.h"
-#include "tests/numerics/run_compiled.h"
+#include "tests/numerics/compiled/run_compiled.h"
 #include "tests/random_graphs/trial.h"
 
 namespace kiln::random_graphs {

@@ -1,7 +1,7 @@
 // The generator of random graphs.
 #include "compiler/graph/verify.h"
 #include "gtest/gtest.h"
-#include "tests/numerics/random_graph.h"
+#include "tests/numerics/random/graph.h"
 #include "tests/random_graphs/trial.h"
 
 namespace kiln::random_graphs {

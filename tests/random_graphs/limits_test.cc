@@ -1,7 +1,7 @@
 // Kernels of random graphs on a device with small limits.
 #include "compiler/pipeline.h"
 #include "gtest/gtest.h"
-#include "tests/numerics/random_graph.h"
+#include "tests/numerics/random/graph.h"
 
 namespace kiln::random_graphs {
 namespace {

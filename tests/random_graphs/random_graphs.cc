@@ -21,7 +21,7 @@
 #include <vector>
 
 #include "compiler/ir/str_cat.h"
-#include "tests/numerics/run_compiled.h"
+#include "tests/numerics/compiled/run_compiled.h"
 #include "tests/numerics/target.h"
 #include "tests/random_graphs/statistics.h"
 #include "tests/random_graphs/trial.h"

@@ -10,8 +10,8 @@
 #include "compiler/ir/str_cat.h"
 #include "compiler/ir/walk.h"
 #include "gtest/gtest.h"
-#include "tests/numerics/random_graph.h"
-#include "tests/numerics/run_compiled.h"
+#include "tests/numerics/compiled/run_compiled.h"
+#include "tests/numerics/random/graph.h"
 #include "tests/random_graphs/shrink.h"
 #include "tests/random_graphs/trial.h"
 

@@ -9,8 +9,8 @@
 #include "compiler/ops/testing/evaluate.h"
 #include "gtest/gtest.h"
 #include "tests/numerics/compare.h"
-#include "tests/numerics/random_graph.h"
-#include "tests/numerics/run_compiled.h"
+#include "tests/numerics/compiled/run_compiled.h"
+#include "tests/numerics/random/graph.h"
 
 namespace kiln::random_graphs {
 namespace {

@@ -6,7 +6,7 @@
 #include <optional>
 #include <string>
 
-#include "tests/numerics/random_graph.h"
+#include "tests/numerics/random/graph.h"
 
 namespace kiln::random_graphs {
 

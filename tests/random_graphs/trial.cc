@@ -8,7 +8,7 @@
 #include "compiler/ir/str_cat.h"
 #include "compiler/ops/testing/evaluate.h"
 #include "tests/numerics/compare.h"
-#include "tests/numerics/run_compiled.h"
+#include "tests/numerics/compiled/run_compiled.h"
 #include "tests/random_graphs/shrink.h"
 #include "tests/random_graphs/slope.h"
 

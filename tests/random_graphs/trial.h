@@ -5,7 +5,7 @@
 #include <cstdint>
 #include <string>
 
-#include "tests/numerics/random_graph.h"
+#include "tests/numerics/random/graph.h"
 
 namespace kiln::random_graphs {
 

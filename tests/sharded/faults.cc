@@ -4,7 +4,7 @@
 
 #include "compiler/shard/testing/simulate.h"
 #include "gtest/gtest.h"
-#include "tests/numerics/cases.h"
+#include "tests/numerics/cases/cases.h"
 #include "tests/sharded/run_sharded.h"
 
 namespace kiln::sharded {

@@ -14,7 +14,7 @@
 #include "compiler/shard/rules.h"
 #include "gtest/gtest.h"
 #include "tests/environment.h"
-#include "tests/numerics/cases.h"
+#include "tests/numerics/cases/cases.h"
 #include "tests/sharded/run_sharded.h"
 
 namespace kiln::sharded {

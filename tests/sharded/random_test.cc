@@ -14,7 +14,7 @@
 #include "compiler/graph/text.h"
 #include "gtest/gtest.h"
 #include "tests/environment.h"
-#include "tests/numerics/random_graph.h"
+#include "tests/numerics/random/graph.h"
 #include "tests/sharded/run_sharded.h"
 
 namespace kiln::sharded {

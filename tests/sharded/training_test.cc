@@ -11,8 +11,8 @@
 #include "tests/golden/golden_file.h"
 #include "tests/golden/graphs.h"
 #include "tests/golden/model_builder.h"
-#include "tests/numerics/cases.h"
-#include "tests/numerics/some_gpu.h"
+#include "tests/numerics/cases/cases.h"
+#include "tests/numerics/machine_codes/some_gpu.h"
 #include "tests/sharded/faults.h"
 #include "tests/sharded/run_sharded.h"
 

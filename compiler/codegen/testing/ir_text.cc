@@ -5,9 +5,9 @@
 
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
-#include "compiler/codegen/amdgcn.h"
-#include "compiler/codegen/amdgcn_host_twin.h"
-#include "compiler/codegen/spirv.h"
+#include "compiler/codegen/amdgcn/amdgcn.h"
+#include "compiler/codegen/amdgcn/host_twin.h"
+#include "compiler/codegen/spirv/spirv.h"
 #include "llvm/AsmParser/Parser.h"
 #include "llvm/IR/LLVMContext.h"
 #include "llvm/IR/Module.h"

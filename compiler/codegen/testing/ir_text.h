@@ -5,7 +5,7 @@
 #include <string>
 
 #include "absl/status/statusor.h"
-#include "compiler/codegen/x86.h"
+#include "compiler/codegen/x86/x86.h"
 #include "drivers/interface/target.h"
 
 namespace kiln::codegen {

@@ -26,7 +26,7 @@ const Node* HardTanh(Builder& b, const Node* x, double low, double high) {
 
 Expansion ExpandRelu(Builder& b, Operands x, const Attributes&) {
   // NaN is not <= 0, so it is kept. At 0 the constant is selected, whose gradient is 0. The
-  // partition recognises this form (partition/normalize.cc).
+  // partition recognises this form (partition/normalize/normalize.cc).
   return b.Where(AtMost(b, x[0], 0), Zero(b, x[0]), x[0]);
 }
 

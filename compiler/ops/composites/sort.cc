@@ -2,7 +2,7 @@
 // log²(n) / 2 rounds. In each, every element is compared with one partner, which does not depend on
 // the values. A round is one elementwise kernel over the whole tensor, and rounds of one distance
 // share its code. On devices whose thread blocks share memory, one kernel has all rounds whose
-// partners are close together (partition/tile.h).
+// partners are close together (partition/cluster/tile.h).
 #include <algorithm>
 #include <bit>
 

@@ -12,7 +12,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "server/errors/errors.h"
-#include "server/runtime/graph_source.h"
+#include "server/runtime/cache/graph_source.h"
 
 namespace kiln::testing {
 

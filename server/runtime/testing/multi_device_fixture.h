@@ -16,8 +16,8 @@
 #include "drivers/interface/driver.h"
 #include "gtest/gtest.h"
 #include "server/fairness/submission_order.h"
-#include "server/runtime/program_compiler.h"
-#include "server/runtime/run.h"
+#include "server/runtime/cache/program_compiler.h"
+#include "server/runtime/run/run.h"
 
 namespace kiln::testing {
 

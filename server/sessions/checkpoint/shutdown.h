@@ -7,7 +7,7 @@
 
 #include "absl/status/status.h"
 #include "absl/time/time.h"
-#include "server/runtime/managed_device.h"
+#include "server/runtime/device/managed_device.h"
 #include "server/sessions/checkpoint/store.h"
 #include "server/sessions/registry.h"
 

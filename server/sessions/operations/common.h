@@ -12,7 +12,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/types/span.h"
-#include "server/runtime/run.h"
+#include "server/runtime/run/run.h"
 #include "server/sessions/encoding.h"
 
 namespace kiln::sessions {

@@ -8,8 +8,8 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "server/runtime/cache/graph_source.h"
 #include "server/runtime/first_call.h"
-#include "server/runtime/graph_source.h"
 #include "server/sessions/operations/common.h"
 
 namespace kiln::sessions {

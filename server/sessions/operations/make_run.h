@@ -10,7 +10,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/types/span.h"
-#include "server/runtime/run.h"
+#include "server/runtime/run/run.h"
 #include "server/sessions/operations/common.h"
 
 namespace kiln::sessions {

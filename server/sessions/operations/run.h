@@ -8,7 +8,7 @@
 
 #include "absl/status/statusor.h"
 #include "absl/types/span.h"
-#include "server/runtime/run.h"
+#include "server/runtime/run/run.h"
 #include "server/sessions/operations/common.h"
 
 namespace kiln::sessions {

@@ -1,6 +1,6 @@
 #include "tests/clients/cpp/binding_cases.h"
 
-#include "tests/numerics/case_builders.h"
+#include "tests/numerics/cases/builders.h"
 
 namespace kiln::bindings {
 namespace {

@@ -4,7 +4,7 @@
 
 #include <vector>
 
-#include "tests/numerics/cases.h"
+#include "tests/numerics/cases/cases.h"
 
 namespace kiln::bindings {
 

@@ -3,7 +3,7 @@
 #include <set>
 #include <string>
 
-#include "compiler/graph/wire.h"
+#include "compiler/graph/wire/wire.h"
 #include "compiler/ir/str_cat.h"
 #include "compiler/ops/bindings/opgen_cpp.h"
 #include "compiler/ops/rules/shape_cases.h"

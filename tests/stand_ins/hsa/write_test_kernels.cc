@@ -7,7 +7,7 @@
 #include <fstream>
 #include <string>
 
-#include "compiler/codegen/amdgcn.h"
+#include "compiler/codegen/amdgcn/amdgcn.h"
 #include "compiler/codegen/testing/ir_text.h"
 #include "drivers/interface/kernel_image.h"
 

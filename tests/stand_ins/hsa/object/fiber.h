@@ -7,7 +7,7 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "compiler/codegen/amdgcn_host_twin.h"
+#include "compiler/codegen/amdgcn/host_twin.h"
 
 namespace kiln::stand_ins::hsa {
 

@@ -1,4 +1,4 @@
-// Runs kernels by the twin that follows their code object (compiler/codegen/amdgcn_host_twin.h).
+// Runs kernels by the twin that follows their code object (compiler/codegen/amdgcn/host_twin.h).
 #ifndef KILN_TESTS_STAND_INS_HSA_OBJECT_TWIN_H_
 #define KILN_TESTS_STAND_INS_HSA_OBJECT_TWIN_H_
 
@@ -8,7 +8,7 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
-#include "compiler/codegen/amdgcn_host_twin.h"
+#include "compiler/codegen/amdgcn/host_twin.h"
 
 namespace kiln::stand_ins::hsa {
 

@@ -1,0 +1,97 @@
+#include "compiler/partition/cluster/split_epilogues.h"
+
+#include <utility>
+#include <vector>
+
+#include "absl/container/flat_hash_map.h"
+#include "absl/container/flat_hash_set.h"
+
+namespace kiln::partition {
+
+using ir::Node;
+
+namespace {
+
+class Splitter {
+ public:
+  explicit Splitter(Clustering* clustering) : all_(*clustering) {}
+
+  void Run() {
+    const size_t count = all_.clusters.size();
+    for (size_t i = 0; i < count; ++i) {
+      if (StreamsTooMuch(static_cast<int>(i))) Split(static_cast<int>(i));
+    }
+    if (all_.clusters.size() == count) return;
+    // Readers of the moved values need edges to the new cluster. The contraction keeps its old
+    // edges: they make no cycle, since nothing that its epilogue reads depends on it.
+    for (const Member& member : all_.members) all_.AddDependencies(member);
+  }
+
+ private:
+  bool StreamsTooMuch(int number) const {
+    const Cluster& cluster = all_.clusters[number];
+    if (!cluster.contraction || cluster.stages.size() != 1) return false;
+    absl::flat_hash_set<const Node*> streams;
+    for (const int i : cluster.stages[0]) {
+      const Member& member = all_.members[i];
+      if (member.contraction) {
+        if (ir::NumElements(member.node->shape()) < kLargeEpilogue) return false;
+        continue;
+      }
+      for (const Read& read : member.reads) {
+        const bool large = ir::NumElements(read.leaf->shape()) >= kLargeEpilogue;
+        // Values that the stage itself computes are in registers.
+        if (large && all_.ClusterOf(read.leaf) != number) streams.insert(read.leaf);
+      }
+    }
+    return streams.size() > kStreamsMax;
+  }
+
+  void Split(int number) {
+    const int fresh = static_cast<int>(all_.clusters.size());
+    Cluster epilogue;
+    std::vector<int> contraction;
+    std::vector<int> elementwise;
+    for (const int i : all_.clusters[number].stages[0]) {
+      (all_.members[i].contraction ? contraction : elementwise).push_back(i);
+    }
+    for (const int i : elementwise) Move(i, fresh, all_.clusters[number], &epilogue);
+    epilogue.stages = {std::move(elementwise)};
+    all_.clusters[number].stages = {std::move(contraction)};
+    all_.clusters[number].work -= epilogue.work;
+    all_.clusters[number].nodes -= epilogue.nodes;
+    all_.clusters.push_back(std::move(epilogue));
+    loops_.clear();
+    all_.dependencies.AddCluster();
+  }
+
+  void Move(int member_number, int fresh, const Cluster& from, Cluster* into) {
+    Member& member = all_.members[member_number];
+    member.cluster = fresh;
+    for (Digits& axis : member.axes) {
+      for (Digit& digit : axis) digit.loop = LoopIn(into, from, digit.loop);
+    }
+    into->work += ir::NumElements(member.space);
+    into->nodes += member.nodes;
+  }
+
+  // Returns the loop's number in the epilogue's cluster.
+  int LoopIn(Cluster* into, const Cluster& from, int loop) {
+    const auto [found, fresh] = loops_.emplace(loop, static_cast<int>(into->loops.size()));
+    if (fresh) {
+      // An elementwise epilogue reduces nothing, so all of its loops are its grid.
+      into->grid.push_back(found->second);
+      into->loops.push_back(from.loops[loop]);
+    }
+    return found->second;
+  }
+
+  Clustering& all_;
+  absl::flat_hash_map<int, int> loops_;  // of the cluster that is split
+};
+
+}  // namespace
+
+void SplitEpilogues(Clustering* clustering) { Splitter(clustering).Run(); }
+
+}  // namespace kiln::partition

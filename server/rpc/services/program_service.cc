@@ -1,0 +1,308 @@
+#include <algorithm>
+#include <cstddef>
+#include <memory>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "kiln/v1/program.grpc.pb.h"
+#include "server/errors/errors.h"
+#include "server/rpc/messages/graph_source.h"
+#include "server/rpc/messages/status.h"
+#include "server/rpc/services/bounded_method.h"
+#include "server/rpc/services/services.h"
+#include "server/runtime/cache/fair_pool.h"
+#include "server/runtime/program/explain.h"
+
+namespace kiln::rpc {
+namespace {
+
+using grpc::CallbackServerContext;
+using grpc::ServerUnaryReactor;
+
+// The caller's use of a program, or all of it if they may see everything: other users' names and
+// runs reveal what they work on.
+runtime::Program::Use UseOf(const runtime::Program& program, const auth::Principal& caller) {
+  auto use = program.UseBy(caller.user);
+  if (!caller.sees_all()) return use.value_or(runtime::Program::Use());
+  return {.name = use ? use->name : program.description().name,
+          .since = program.description().compiled,
+          .runs = program.runs(),
+          .device_seconds = program.device_seconds()};
+}
+
+void Fill(const ProgramServiceParts& parts, const auth::Principal& caller,
+          const std::shared_ptr<runtime::Program>& program, v1::Program* proto) {
+  const runtime::Program::Description& description = program->description();
+  const compiler::CompiledProgram& compiled = program->compiled();
+  proto->set_digest(description.digest);
+  const runtime::Program::Use use = UseOf(*program, caller);
+  proto->set_name(use.name);
+  proto->set_device(program->device().name());
+  for (const std::string& name : program->device_names()) proto->add_devices(name);
+  *proto->mutable_compiled() = ToProto(use.since);
+  proto->set_kernels(static_cast<uint32_t>(compiled.calls.size()));
+  proto->set_distinct_kernels(static_cast<uint32_t>(compiled.kernels.size()));
+  proto->set_runs(static_cast<uint64_t>(use.runs));
+  proto->set_device_seconds(use.device_seconds);
+  if (caller.sees_all()) {
+    proto->set_compile_seconds(description.compile_seconds);
+    proto->set_kernels_from_cache(static_cast<uint32_t>(runtime::KernelsFromCache(compiled)));
+  }
+  proto->set_arena_bytes(static_cast<uint64_t>(program->arena_bytes()));
+  proto->set_arena_bytes_without_reuse(static_cast<uint64_t>(compiled.arena_bytes_without_reuse));
+  uint32_t sessions = 0;
+  for (const auto& session : VisibleSessions(parts, caller))
+    sessions += session->Uses(*program) ? 1 : 0;
+  proto->set_sessions(sessions);
+}
+
+// Values that depend on other users are only shown to callers who see everything: how often others'
+// runs were timed, how long they took, and whether another user had already compiled the kernel.
+void Fill(const compiler::CompiledKernel& kernel, const runtime::KernelTimes& times, int64_t runs,
+          bool sees_all, v1::Kernel* proto) {
+  proto->set_name(kernel.image.name);
+  proto->set_digest(kernel.digest);
+  proto->set_flops(static_cast<uint64_t>(kernel.image.flops));
+  proto->set_bytes(static_cast<uint64_t>(kernel.image.bytes));
+  proto->set_samples(static_cast<uint64_t>(std::min(times.samples, runs)));
+  if (times.samples > 0 && runs > 0) {
+    proto->set_seconds_median(times.median_seconds);
+    proto->set_seconds_min(times.lowest_seconds);
+    proto->set_cold(times.is_cold);
+  }
+  proto->set_launches(static_cast<uint32_t>(times.launches));
+  if (!sees_all) return;
+  proto->set_from_cache(kernel.from_cache);
+  proto->set_compile_seconds(kernel.compile_seconds);
+}
+
+// Returns the programs that the caller may see: users see only those that they use
+// (Principal::sees_all); the daemon's own are not included.
+std::vector<std::shared_ptr<runtime::Program>> VisiblePrograms(const ProgramServiceParts& parts,
+                                                               const auth::Principal& caller) {
+  auto programs = parts.programs->List();
+  std::erase_if(programs, [&](const auto& program) {
+    return caller.sees_all() ? !program->has_users() : !program->UseBy(caller.user);
+  });
+  return programs;
+}
+
+absl::Status Explain(const ProgramServiceParts& parts, const auth::Principal& caller,
+                     const v1::ExplainProgramRequest& request,
+                     v1::ExplainProgramResponse* response) {
+  auto program = runtime::FindByPrefix(VisiblePrograms(parts, caller), request.digest());
+  if (!program.ok()) return program.status();
+  const compiler::CompiledProgram& compiled = (*program)->compiled();
+  Fill(parts, caller, *program, response->mutable_program());
+  response->set_graph(compiled.graph_text);
+  response->set_partition(compiled.partition_text);
+  response->set_queue(runtime::QueueText(**program));
+  for (const compiler::PassReport& pass : compiled.passes) {
+    v1::PassReport* proto = response->add_passes();
+    proto->set_pass(pass.pass);
+    if (caller.sees_all()) proto->set_seconds(pass.seconds);
+    proto->set_disabled(pass.disabled);
+    proto->set_text(pass.text);
+  }
+  const std::shared_ptr<runtime::FirstCall>& first_call = (*program)->first_call();
+  if (caller.sees_all() && first_call && first_call->has_ended()) {
+    for (const runtime::FirstCall::Part& part : first_call->parts()) {
+      v1::FirstCallPart* proto = response->add_first_call();
+      proto->set_name(part.name);
+      proto->set_seconds(absl::ToDoubleSeconds(part.time));
+      proto->set_page_faults(static_cast<uint64_t>(part.page_faults));
+    }
+  }
+  const std::vector<runtime::KernelTimes> times = (*program)->kernel_times();
+  const int64_t runs = UseOf(**program, caller).runs;
+  for (size_t i = 0; i < compiled.kernels.size(); ++i) {
+    const compiler::CompiledKernel& kernel = compiled.kernels[i];
+    v1::Kernel* proto = response->add_kernels();
+    Fill(kernel, times[i], runs, caller.sees_all(), proto);
+    proto->set_ir(kernel.ir);
+    proto->set_schedule(kernel.schedule);
+    proto->set_refused_schedule(kernel.refused_schedule);
+    proto->set_refusal(kernel.refusal);
+    // Generated on request only, since it is rarely needed.
+    if (kernel.source) {
+      auto source = kernel.source();
+      if (!source.ok()) return source.status();
+      proto->set_source(*source);
+    }
+    if (!request.with_assembly()) continue;
+    const drivers::Target& target = (*program)->device_of_kernel(i).info().target;
+    auto assembly = kernel.assembly.empty() ? parts.disassemble(kernel.image, target)
+                                            : absl::StatusOr<std::string>(kernel.assembly);
+    if (!assembly.ok()) return assembly.status();
+    proto->set_assembly(*assembly);
+  }
+  return absl::OkStatus();
+}
+
+void AddFirstCalls(const sessions::Session& session, v1::ListFirstCallsResponse* response) {
+  for (const sessions::ProgramTable::Waiting& waiting : session.FirstCalls()) {
+    v1::FirstCall* proto = response->add_first_calls();
+    proto->set_name(waiting.name);
+    proto->set_session(session.identity().name);
+    proto->set_part(waiting.progress.part);
+    proto->set_seconds(absl::ToDoubleSeconds(waiting.progress.time));
+    proto->set_kernels(static_cast<uint32_t>(waiting.progress.kernels));
+    proto->set_kernels_made(static_cast<uint32_t>(waiting.progress.kernels_made));
+  }
+}
+
+// For each user.
+constexpr size_t kExplanationsWaitingMax = 64;
+
+absl::Status TooManyExplanations() {
+  return errors::WithReason(absl::ResourceExhaustedError(absl::StrCat(
+                                kExplanationsWaitingMax,
+                                " explanations that you requested are waiting, which is the limit "
+                                "of a user; try again when some are answered")),
+                            "TOO_MANY_EXPLANATIONS",
+                            {{"limit", absl::StrCat(kExplanationsWaitingMax)}});
+}
+
+class ProgramService final : public v1::ProgramService::CallbackService {
+ public:
+  explicit ProgramService(const ProgramServiceParts& parts) : parts_(parts) {
+    const auto bound = [this](const char* name, auto method) {
+      MarkMethodCallback(MethodIndex(v1::ProgramService::service_full_name(), name),
+                         Bounded(parts_, this, method));
+    };
+    bound("ListPrograms", &ProgramService::ListPrograms);
+    bound("CompileProgram", &ProgramService::CompileProgram);
+    bound("ExplainProgram", &ProgramService::ExplainProgram);
+    bound("ListKernels", &ProgramService::ListKernels);
+    bound("ListFirstCalls", &ProgramService::ListFirstCalls);
+    bound("TuneProgram", &ProgramService::TuneProgram);
+  }
+
+  ServerUnaryReactor* ListPrograms(CallbackServerContext* context,
+                                   const v1::ListProgramsRequest* request,
+                                   v1::ListProgramsResponse* response) override {
+    const auto caller = parts_.access->Caller(*context);
+    if (!caller.ok()) return Reply(parts_, context, caller.status());
+    for (const auto& program : VisiblePrograms(parts_, *caller))
+      Fill(parts_, *caller, program, response->add_programs());
+    return ReplyCharged(parts_, context, *caller, absl::OkStatus(), response);
+  }
+
+  ServerUnaryReactor* CompileProgram(CallbackServerContext* context,
+                                     const v1::CompileProgramRequest* request,
+                                     v1::CompileProgramResponse* response) override {
+    const auto caller = parts_.access->Caller(*context);
+    auto session = FindSession(parts_, caller, request->session_id());
+    if (!session.ok()) return Reply(parts_, context, session.status());
+    const std::shared_ptr<memory::Account>& host = (*session)->host();
+    const sessions::User& user = (*session)->user();
+    // The request lives until it is answered, in addition to the copy that is compiled.
+    auto charge = host->Reserve(memory::Use::kGraphs, BytesHeld(request->graph()));
+    if (!charge.ok()) return Reply(parts_, context, user.Explain(charge.status()));
+    auto source = MakeGraphSource(request->graph(), *host);
+    if (source.ok())
+      if (absl::Status fits = user.graph_nodes.Check((*source)->nodes()); !fits.ok()) source = fits;
+    if (!source.ok()) return Reply(parts_, context, user.Explain(source.status()));
+    const runtime::Bindings bindings(request->bindings().begin(), request->bindings().end());
+    absl::Status status = runtime::CheckBindings((*source)->variables(), bindings);
+    if (status.ok()) status = (*session)->device().CheckUsable(true);
+    if (!status.ok()) return Reply(parts_, context, status);
+    auto future =
+        parts_.programs->Get(*source, bindings, (*session)->device(), request->name(), host);
+    // Before the response is built from it.
+    runtime::NoteUser(future, caller->user, request->name());
+    ServerUnaryReactor* reactor = context->DefaultReactor();
+    // Shared, because std::function copies its captures, and a charge can only be moved.
+    const auto kept = std::make_shared<memory::Charge>(*std::move(charge));
+    const auto ended = [this, caller = *caller, reactor, future, response, kept] {
+      if (future->result().ok())
+        Fill(parts_, caller, (*future->result())->program, response->mutable_program());
+      reactor->Finish(End(parts_, future->result().status()));
+    };
+    // The call does not occupy a thread while the program compiles.
+    if (!future->AddWaiter(ended)) ended();
+    return reactor;
+  }
+
+  ServerUnaryReactor* ExplainProgram(CallbackServerContext* context,
+                                     const v1::ExplainProgramRequest* request,
+                                     v1::ExplainProgramResponse* response) override {
+    const auto caller = parts_.access->Caller(*context);
+    if (!caller.ok()) return Reply(parts_, context, caller.status());
+    const std::shared_ptr<sessions::User> user = parts_.registry->GetUser(caller->user);
+    memory::Charge charge = user->host->Open(memory::Use::kTransfers);
+    // The request waits in the queue, too: as received, and parsed.
+    const auto bytes = static_cast<int64_t>(request->ByteSizeLong());
+    if (bytes > kSmallAnswer)
+      if (absl::Status status = charge.Resize(2 * bytes); !status.ok())
+        return Reply(parts_, context, user->Explain(status));
+    auto* const reactor = new ChargedReactor(parts_, std::move(charge));
+    const bool is_queued = parts_.explanations->TrySchedule(
+        user->host->user(), kExplanationsWaitingMax, [=, this, caller = *caller] {
+          const absl::Status explained = reactor->is_unwanted()
+                                             ? absl::CancelledError("the client disconnected")
+                                             : Explain(parts_, caller, *request, response);
+          reactor->Answer(parts_, *user, explained, response);
+        });
+    if (!is_queued) reactor->Answer(parts_, *user, TooManyExplanations(), response);
+    return reactor;
+  }
+
+  ServerUnaryReactor* ListKernels(CallbackServerContext* context,
+                                  const v1::ListKernelsRequest* request,
+                                  v1::ListKernelsResponse* response) override {
+    const auto caller = parts_.access->Caller(*context);
+    if (!caller.ok()) return Reply(parts_, context, caller.status());
+    auto programs = VisiblePrograms(parts_, *caller);
+    if (!request->program_digest().empty()) {
+      auto program = runtime::FindByPrefix(programs, request->program_digest());
+      if (!program.ok()) return Reply(parts_, context, program.status());
+      programs = {*program};
+    }
+    for (const auto& program : programs) {
+      const auto times = program->kernel_times();
+      const int64_t runs = UseOf(*program, *caller).runs;
+      for (size_t i = 0; i < times.size(); ++i) {
+        Fill(program->compiled().kernels[i], times[i], runs, caller->sees_all(),
+             response->add_kernels());
+      }
+    }
+    return ReplyCharged(parts_, context, *caller, absl::OkStatus(), response);
+  }
+
+  ServerUnaryReactor* ListFirstCalls(CallbackServerContext* context,
+                                     const v1::ListFirstCallsRequest* request,
+                                     v1::ListFirstCallsResponse* response) override {
+    const auto caller = parts_.access->Caller(*context);
+    if (!caller.ok()) return Reply(parts_, context, caller.status());
+    if (request->session_id().empty()) {
+      for (const auto& session : VisibleSessions(parts_, *caller))
+        AddFirstCalls(*session, response);
+    } else {
+      auto session = FindSession(parts_, caller, request->session_id());
+      if (!session.ok()) return Reply(parts_, context, session.status());
+      AddFirstCalls(**session, response);
+    }
+    return ReplyCharged(parts_, context, *caller, absl::OkStatus(), response);
+  }
+
+  grpc::ServerWriteReactor<v1::TuneProgramResponse>* TuneProgram(
+      CallbackServerContext* context, const v1::TuneProgramRequest* request) override {
+    return new Refusal<v1::TuneProgramResponse>(End(
+        parts_, errors::WithReason(
+                    absl::UnimplementedError("this daemon does not search for schedules; programs "
+                                             "run with the schedules that the compiler chooses"),
+                    "NO_TUNING")));
+  }
+
+ private:
+  const ProgramServiceParts& parts_;
+};
+
+}  // namespace
+
+std::unique_ptr<grpc::Service> MakeProgramService(const ProgramServiceParts& parts) {
+  return std::make_unique<ProgramService>(parts);
+}
+
+}  // namespace kiln::rpc

@@ -1,0 +1,178 @@
+#include "server/runtime/cache/programs_by_source.h"
+
+#include <algorithm>
+#include <iterator>
+#include <utility>
+
+namespace kiln::runtime {
+
+ProgramsBySource::Entry* ProgramsBySource::Find(const Key& key) {
+  const auto found = entries_.find(key);
+  return found == entries_.end() ? nullptr : &found->second;
+}
+
+ProgramsBySource::Entry* ProgramsBySource::Use(const Key& key) {
+  Entry* const entry = Find(key);
+  if (entry != nullptr) {
+    entry->used = ++uses_;
+    entry->unused_since = absl::InfiniteFuture();
+  }
+  return entry;
+}
+
+ProgramsBySource::Entry& ProgramsBySource::Add(const Key& key) {
+  Entry entry = MakeEntry(key);
+  entry.compiling = true;
+  return entries_.try_emplace(key, std::move(entry)).first->second;
+}
+
+bool ProgramsBySource::AddShared(const Key& key, std::shared_ptr<const BoundProgram> program) {
+  if (entries_.contains(key)) return false;
+  Entry entry = MakeEntry(key);
+  entry.future->Resolve(std::move(program));
+  entry.shared = true;
+  CountShared(key, 1);
+  return entries_.try_emplace(key, std::move(entry)).second;
+}
+
+ProgramsBySource::Entry ProgramsBySource::MakeEntry(const Key& key) {
+  Entry entry;
+  entry.future = std::make_shared<ProgramFuture>();
+  entry.used = ++uses_;
+  const auto sibling = entries_.lower_bound({key.device, key.source, {}});
+  if (sibling != entries_.end() && sibling->first.device == key.device &&
+      sibling->first.source == key.source) {
+    entry.variables = sibling->second.variables;
+  }
+  return entry;
+}
+
+void ProgramsBySource::EndCompiling(const Key& key, bool shared) {
+  Entry& entry = entries_.at(key);
+  entry.compiling = false;
+  entry.payers = {};
+  entry.compile = nullptr;
+  if (shared && !entry.shared) CountShared(key, 1);
+  entry.shared = entry.shared || shared;
+}
+
+void ProgramsBySource::Erase(const Key& key) {
+  const auto found = entries_.find(key);
+  if (found == entries_.end()) return;
+  if (found->second.shared) CountShared(key, -1);
+  entries_.erase(found);
+}
+
+void ProgramsBySource::CountShared(const Key& key, int64_t more) {
+  shared_ += more;
+  const auto of = shared_of_.try_emplace({key.device, key.source}, 0).first;
+  of->second += more;
+  if (of->second == 0) shared_of_.erase(of);
+}
+
+ProgramsBySource::Dropped ProgramsBySource::EvictIdle() {
+  Dropped dropped;
+  const auto programs = static_cast<int64_t>(entries_.size() + shared_of_.size()) - shared_;
+  int64_t surplus = programs - limits_.idle_programs;
+  if (surplus > 0) {
+    for (const IdleProgram& program : IdlePrograms()) {
+      if (surplus-- == 0) break;
+      for (const auto& entry : program.entries) Drop(entry, &dropped);
+    }
+  }
+  if (shared_ > limits_.idle_bindings) {
+    // Many at once, since each search for them goes through all entries.
+    int64_t left = limits_.idle_bindings / 4;
+    for (const auto& entry : IdleBindings()) {
+      if (left-- == 0) break;
+      Drop(entry, &dropped);
+    }
+  }
+  return dropped;
+}
+
+ProgramsBySource::Dropped ProgramsBySource::Reclaim(int64_t bytes, const std::string& user) {
+  Dropped dropped;
+  for (const IdleProgram& program : IdlePrograms()) {
+    if (bytes <= 0) break;
+    if (!user.empty() && !IsOf(program.entries[0]->second, user)) continue;
+    bytes -= program.bytes;
+    for (const auto& entry : program.entries) Drop(entry, &dropped);
+  }
+  return dropped;
+}
+
+ProgramsBySource::Dropped ProgramsBySource::DropUnused(absl::Time now, absl::Duration limit) {
+  for (auto& [key, entry] : entries_)
+    entry.unused_since = IsIdle(entry) ? std::min(entry.unused_since, now) : absl::InfiniteFuture();
+  Dropped dropped;
+  for (const IdleProgram& program : IdlePrograms()) {
+    const bool all_unused =
+        std::all_of(program.entries.begin(), program.entries.end(),
+                    [&](const auto& entry) { return entry->second.unused_since <= now - limit; });
+    if (!all_unused) continue;
+    for (const auto& entry : program.entries) Drop(entry, &dropped);
+  }
+  return dropped;
+}
+
+bool ProgramsBySource::IsOf(const Entry& entry, const std::string& user) {
+  const auto& result = entry.future->result();
+  return result.ok() && (*result)->program && (*result)->program->UseBy(user);
+}
+
+bool ProgramsBySource::IsIdle(const Entry& entry) {
+  // A count of one cannot grow meanwhile: the only reference is in this table, which the caller
+  // guards.
+  return entry.future->resolved() && entry.future.use_count() == 1;
+}
+
+std::vector<ProgramsBySource::IdleProgram> ProgramsBySource::IdlePrograms() {
+  std::vector<IdleProgram> idle;
+  IdleProgram bindings;  // of the current source
+  bool all_idle = true;
+  for (auto entry = entries_.begin(); entry != entries_.end();) {
+    const auto& result = entry->second.future->result();
+    const bool is_idle = IsIdle(entry->second);
+    const int64_t bytes =
+        is_idle && result.ok() && (*result)->program ? (*result)->program->host_bytes() : 0;
+    if (entry->second.shared) {
+      bindings.used = std::max(bindings.used, entry->second.used);
+      bindings.bytes = std::max(bindings.bytes, bytes);
+      bindings.entries.push_back(entry);
+      all_idle = all_idle && is_idle;
+    } else if (is_idle) {
+      idle.push_back({entry->second.used, bytes, {entry}});
+    }
+    const auto next = std::next(entry);
+    const bool is_last = next == entries_.end() || next->first.device != entry->first.device ||
+                         next->first.source != entry->first.source;
+    if (is_last) {
+      if (all_idle && !bindings.entries.empty()) idle.push_back(std::move(bindings));
+      bindings = {};
+      all_idle = true;
+    }
+    entry = next;
+  }
+  std::sort(idle.begin(), idle.end(),
+            [](const IdleProgram& a, const IdleProgram& b) { return a.used < b.used; });
+  return idle;
+}
+
+std::vector<ProgramsBySource::Entries::iterator> ProgramsBySource::IdleBindings() {
+  std::vector<Entries::iterator> idle;
+  for (auto entry = entries_.begin(); entry != entries_.end(); ++entry) {
+    if (entry->second.shared && IsIdle(entry->second)) idle.push_back(entry);
+  }
+  std::sort(idle.begin(), idle.end(),
+            [](const auto& a, const auto& b) { return a->second.used < b->second.used; });
+  return idle;
+}
+
+void ProgramsBySource::Drop(Entries::iterator entry, Dropped* dropped) {
+  if (entry->second.shared) CountShared(entry->first, -1);
+  dropped->push_back(std::move(entry->second));
+  entries_.erase(entry);
+}
+
+}  // namespace kiln::runtime

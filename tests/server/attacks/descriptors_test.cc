@@ -1,0 +1,141 @@
+// No attacker can take the file descriptors that others need, with few and with many descriptors in
+// the daemon: no stranger, no user, no other account of the machine.
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "tests/eventually.h"
+#include "tests/server/attacks/hostile_fixture.h"
+#include "tests/server/client.h"
+#include "tests/server/raw_connection.h"
+#include "tests/server/trainer.h"
+
+namespace kiln::testing {
+namespace {
+
+using ::testing::HasSubstr;
+
+constexpr uid_t kNobody = 65'534;
+
+struct Machine {
+  rlim_t files;  // that the daemon may have open
+  int attempts;  // connections of the attacker
+  int strangers_max;
+  int user_max;
+};
+
+class DescriptorsTest : public HostileTest, public ::testing::WithParamInterface<Machine> {
+ protected:
+  void Prepare() override {
+    const rlimit limit{GetParam().files, GetParam().files};
+    setrlimit(RLIMIT_NOFILE, &limit);
+  }
+  std::string MoreConfiguration() const override { return "[auth]\nsystem_users = true\n"; }
+  void SetUp() override {
+    // The attacker's connections are in this process.
+    rlimit own{};
+    ASSERT_EQ(getrlimit(RLIMIT_NOFILE, &own), 0);
+    if (own.rlim_max < static_cast<rlim_t>(2 * GetParam().attempts))
+      GTEST_SKIP() << "this process may not have so many connections";
+    own.rlim_cur = own.rlim_max;
+    ASSERT_EQ(setrlimit(RLIMIT_NOFILE, &own), 0);
+    HostileTest::SetUp();
+    ASSERT_EQ(chmod(folder_.c_str(), 0755), 0);
+    owner_ = std::make_unique<Client>(address_);
+    ASSERT_TRUE(owner_->opened.ok()) << owner_->opened.error_message();
+    mallory_ = AddUser(*owner_, "mallory");
+    ann_ = AddUser(*owner_, "ann");
+    // (The name of an account of the machine, such as prometheus, cannot be a user's name.)
+    viewer_ = AddUser(*owner_, "scraper", "viewer");
+    trainer_ = std::make_unique<Trainer>(address_);
+    ASSERT_TRUE(trainer_->Advances(3));
+  }
+  void TearDown() override {
+    if (IsSkipped()) return;
+    trainer_.reset();
+    held_.clear();
+    owner_.reset();
+    HostileTest::TearDown();
+  }
+  // Called while the attacker holds as many as possible.
+  void ExpectOthersAreServed() {
+    EXPECT_TRUE(trainer_->Advances(3));
+    const Client ann(absl::StrCat("127.0.0.1:", Port()), {.token = ann_});
+    EXPECT_TRUE(ann.opened.ok()) << ann.opened.error_message();
+    EXPECT_THAT(Metrics(viewer_), HasSubstr("kiln_"));
+    v1::RevokeUserRequest request;
+    request.set_name("mallory");
+    const grpc::Status revoked = Try(owner_->admin, &v1::AdminService::Stub::RevokeUser, request);
+    EXPECT_TRUE(revoked.ok()) << revoked.error_message();
+  }
+  bool KeepsAtMost(int connections_max) {
+    return Eventually([&] {
+      return std::count_if(held_.begin(), held_.end(), [](const auto& connection) {
+               return connection->IsOpen();
+             }) <= connections_max;
+    });
+  }
+
+  std::unique_ptr<Client> owner_;
+  std::string mallory_, ann_, viewer_;  // tokens
+  std::unique_ptr<Trainer> trainer_;
+  std::vector<std::unique_ptr<RawConnection>> held_;
+};
+
+TEST_P(DescriptorsTest, AStrangerLeavesEnough) {
+  for (int i = 0; i < GetParam().attempts; ++i)
+    held_.push_back(std::make_unique<RawConnection>(Port()));
+  EXPECT_TRUE(KeepsAtMost(GetParam().strangers_max));
+  ExpectOthersAreServed();
+}
+
+TEST_P(DescriptorsTest, AUserLeavesEnough) {
+  const std::string call = Call(1, "/kiln.v1.DeviceService/ListDevices", "", mallory_);
+  const int port = Port();
+  for (int i = 0; i < GetParam().attempts; ++i) {
+    held_.push_back(std::make_unique<RawConnection>(port));
+    held_.back()->Send(call);
+    ASSERT_TRUE(held_.back()->IsAnswered()) << i;
+  }
+  EXPECT_TRUE(KeepsAtMost(GetParam().user_max));
+  ExpectOthersAreServed();
+}
+
+TEST_P(DescriptorsTest, AnotherAccountLeavesEnough) {
+  if (geteuid() != 0) GTEST_SKIP() << "only root can become another account";
+  int told[2];
+  ASSERT_EQ(pipe(told), 0);
+  const pid_t other = fork();
+  if (other == 0) {
+    // Until it is killed.
+    if (setresgid(kNobody, kNobody, kNobody) != 0 || setresuid(kNobody, kNobody, kNobody) != 0)
+      _exit(1);
+    for (int i = 0; i < GetParam().attempts; ++i)
+      held_.push_back(std::make_unique<RawConnection>(address_.substr(5)));
+    const char byte = KeepsAtMost(GetParam().strangers_max) ? 1 : 0;
+    if (write(told[1], &byte, 1) == 1) pause();
+    _exit(1);
+  }
+  close(told[1]);
+  char byte = 0;
+  EXPECT_EQ(read(told[0], &byte, 1), 1);
+  EXPECT_EQ(byte, 1);
+  close(told[0]);
+  ExpectOthersAreServed();
+  kill(other, SIGKILL);
+  Wait(other);
+}
+
+INSTANTIATE_TEST_SUITE_P(Files, DescriptorsTest,
+                         ::testing::Values(Machine{200, 230, 25, 25},
+                                           Machine{65'536, 1'500, 256, 1'024}),
+                         [](const auto& machine) { return absl::StrCat(machine.param.files); });
+
+}  // namespace
+}  // namespace kiln::testing

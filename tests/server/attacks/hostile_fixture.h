@@ -1,0 +1,77 @@
+// Runs a separate kilnd for each test that tries to harm it.
+#ifndef KILN_TESTS_SERVER_ATTACKS_HOSTILE_FIXTURE_H_
+#define KILN_TESTS_SERVER_ATTACKS_HOSTILE_FIXTURE_H_
+
+#include <cstdint>
+#include <cstdio>
+#include <fstream>
+#include <string>
+#include <vector>
+
+#include "absl/strings/match.h"
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_cat.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "tests/server/client.h"
+#include "tests/server/kilnd_process.h"
+
+namespace kiln::testing {
+
+class HostileTest : public ProcessTest {
+ protected:
+  virtual int IdleConnectionSeconds() const { return 120; }
+  virtual std::string MoreConfiguration() const { return ""; }
+  std::vector<std::string> Flags() override {
+    std::ofstream(folder_ + "/kiln.toml")
+        << "[sessions]\nidle_connection_seconds = " << IdleConnectionSeconds() << "\n"
+        << MoreConfiguration();
+    return {"--listen=" + address_ + ",127.0.0.1:0",
+            "--metrics_listen=127.0.0.1:0",
+            "--cache_dir=" + folder_ + "/cache",
+            "--state_dir=" + folder_ + "/state",
+            "--config=" + folder_ + "/kiln.toml",
+            kPatientFlag,
+            kQuickFlag,
+            "--log_level=debug",
+            "--cpu_threads=1"};
+  }
+  void SetUp() override {
+    ProcessTest::SetUp();
+    Start();
+  }
+  // Returns the number that follows `before` in the log.
+  int NumberInLog(const std::string& before) {
+    const std::string log = Log();
+    const size_t begin = log.find(before) + before.size();
+    int number = 0;
+    EXPECT_TRUE(
+        absl::SimpleAtoi(log.substr(begin, log.find_first_of(" \n\"", begin) - begin), &number))
+        << before;
+    return number;
+  }
+  int Port() { return NumberInLog(address_ + ",127.0.0.1:"); }
+  std::string Metrics(const std::string& token = "") {
+    const std::string user = token.empty() ? "" : absl::StrCat("-u :", token, " ");
+    const std::string command = absl::StrCat(
+        "curl -sf ", user, "http://127.0.0.1:", NumberInLog("metrics_port="), "/metrics");
+    FILE* pipe = popen(command.c_str(), "r");
+    std::string text;
+    char buffer[4096];
+    for (size_t read; (read = fread(buffer, 1, sizeof(buffer), pipe)) > 0;)
+      text.append(buffer, read);
+    EXPECT_EQ(pclose(pipe), 0);
+    return text;
+  }
+  void ExpectItServes() {
+    Client client(address_);
+    ASSERT_TRUE(client.opened.ok()) << client.opened.error_message() << Log();
+    auto stream = client.Connect();
+    EXPECT_FALSE(stream->Call(Write(1, {1, 2})).has_error());
+    EXPECT_THAT(Floats(stream->Call(Read(1)).data()), ::testing::ElementsAre(1, 2));
+  }
+};
+
+}  // namespace kiln::testing
+
+#endif  // KILN_TESTS_SERVER_ATTACKS_HOSTILE_FIXTURE_H_
