@@ -100,6 +100,22 @@ def test_one_pass():
     assert listed == list(passes), "irtool and the daemon have one list"
 
 
+@answers("which schedules could this kernel have?")
+def test_space_of_a_kernel(tmp_path):
+    with Kilnd(threads=2) as daemon:
+        run_client(daemon)
+        loops = next(kernel["ir"] for kernel in explain(daemon)["kernels"] if kernel["schedule"])
+    (tmp_path / "kernel.txt").write_text(loops)
+    device = "vector_bytes=32 vector_registers=16 compute_units=8"
+    space, setting = output(IRTOOL, "--space", device, tmp_path / "kernel.txt").split("\n\n")
+    assert "stage 0 form:" in space and "stage 0 lanes:" in space
+    (tmp_path / "setting.txt").write_text(setting)
+    schedule = output(IRTOOL, "--space", device, "--setting", tmp_path / "setting.txt", tmp_path / "kernel.txt")
+    assert "vector" in schedule
+    (tmp_path / "setting.txt").write_text(setting.replace("lanes=8", "lanes=4"))
+    assert output(IRTOOL, "--space", device, "--setting", tmp_path / "setting.txt", tmp_path / "kernel.txt") != schedule
+
+
 @answers("is it this pass?")
 def test_without_a_pass():
     listed = output(IRTOOL, "--list").splitlines()

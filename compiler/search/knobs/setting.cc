@@ -75,7 +75,8 @@ std::string Print(const Setting& setting) {
 
 absl::StatusOr<ParsedSetting> ParseSetting(std::string_view text) {
   ParsedSetting parsed;
-  const Words lines = schedule::SplitText(text, '\n');
+  Words lines = schedule::SplitText(text, '\n');
+  std::erase_if(lines, [](std::string_view line) { return line.starts_with("#"); });
   const std::string title = StrCat(kTitle, " ", kFormat);
   if (lines.empty() || lines[0] != title) {
     return absl::InvalidArgumentError(

@@ -62,7 +62,8 @@ struct ParsedSetting {
 };
 // Returns INVALID_ARGUMENT, which names the line, if the text is not a setting, or one of another
 // format. Ignores unknown knobs and knobs whose values cannot be read. Does not check that the
-// setting fits a kernel: Space does. Safe for untrusted text.
+// setting fits a kernel: Space does. Lines that begin with "#" are comments. Safe for untrusted
+// text.
 absl::StatusOr<ParsedSetting> ParseSetting(std::string_view text);
 
 }  // namespace kiln::search

@@ -50,6 +50,12 @@ TEST(Setting, PrintsAndReadsItsText) {
   EXPECT_EQ(Print(parsed->setting), kStored);
 }
 
+TEST(Setting, CommentsAreIgnored) {
+  const auto parsed = ParseSetting(std::string("# cost by the model: 672\n") + kStored + "# end\n");
+  ASSERT_TRUE(parsed.ok()) << parsed.status();
+  EXPECT_EQ(Print(parsed->setting), kStored);
+}
+
 TEST(Setting, UnknownKnobsAreIgnoredWithAReason) {
   const auto parsed = ParseSetting("setting 1\nstage 0 rows=3 polish=1 columns=many lanes\n");
   ASSERT_TRUE(parsed.ok()) << parsed.status();
