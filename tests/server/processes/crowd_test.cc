@@ -1,7 +1,7 @@
 // Many clients of several users of one daemon compute, lose their connections, disappear, exceed
 // its limits or their quotas, cancel, send invalid data and try other users' ids, while processes
-// of other clients are killed. Each client knows what every answer must be (server/exact_client.h).
-// When all have gone, the daemon holds nothing of theirs.
+// of other clients are killed. Each client knows what every answer must be
+// (tests/server/exact_client.h). When all have gone, the daemon holds nothing of theirs.
 //
 //   KILN_CROWD_OPERATIONS=100000 KILN_CROWD_CLIENTS=32 KILN_SEED=7 kilnd_test
 //   --gtest_filter=*Crowd*
