@@ -3,7 +3,7 @@
 They need a complete class, so importing this module attaches them last.
 """
 
-# Generated from names.txt by generate_names, but for the docstring; do not edit.
+# Generated from names.txt by generate_names, except for the docstring; do not edit.
 from typing import Any, Callable, Dict
 
 from kiln._array_api.elementwise.numbers import nan_to_num

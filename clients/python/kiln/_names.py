@@ -1,6 +1,6 @@
 """The names that `kiln` has from its modules."""
 
-# Generated from names.txt by generate_names, but for the docstring; do not edit.
+# Generated from names.txt by generate_names, except for the docstring; do not edit.
 from kiln._array_api.creation import (
     arange,
     asarray,

@@ -4,7 +4,7 @@ Functions that need iterations (eigenvalues, singular values: eigh, svd, pinv, m
 missing.
 """
 
-# Generated from names.txt by generate_names, but for the docstring; do not edit.
+# Generated from names.txt by generate_names, except for the docstring; do not edit.
 from kiln._array_api.factorization import (
     cholesky,
     det,

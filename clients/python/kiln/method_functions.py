@@ -4,7 +4,7 @@ If the array API has a function for the same, its documentation applies: `clip` 
 `cumulative_sum` for cumsum, `astype` for float and so on.
 """
 
-# Generated from names.txt by generate_names, but for the docstring; do not edit.
+# Generated from names.txt by generate_names, except for the docstring; do not edit.
 from kiln._array_api.sets import unique
 from kiln.tensor import Tensor
 

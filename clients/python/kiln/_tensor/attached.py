@@ -1,6 +1,6 @@
 """Methods of Tensor that are functions of `kiln`, which need the class themselves."""
 
-# Generated from names.txt by generate_names, but for the docstring; do not edit.
+# Generated from names.txt by generate_names, except for the docstring; do not edit.
 from typing import Any, Callable
 
 from kiln._tensor.indexing import Indexing

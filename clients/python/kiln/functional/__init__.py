@@ -5,7 +5,7 @@
 All of them make nodes of the lazy graph and check shapes and dtypes at once.
 """
 
-# Generated from names.txt by generate_names, but for the docstring; do not edit.
+# Generated from names.txt by generate_names, except for the docstring; do not edit.
 from kiln.functional.activation import (
     celu,
     elu,

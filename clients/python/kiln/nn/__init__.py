@@ -3,7 +3,7 @@
 A state_dict has PyTorch's names and shapes, so PyTorch checkpoints can be loaded.
 """
 
-# Generated from names.txt by generate_names, but for the docstring; do not edit.
+# Generated from names.txt by generate_names, except for the docstring; do not edit.
 from kiln import functional
 from kiln.nn import init, utils
 from kiln.nn.activation.gate import GELU, GLU, Hardswish, Mish, SiLU

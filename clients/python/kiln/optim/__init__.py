@@ -4,7 +4,7 @@ Their state and the learning rates are tensors on the device. So a step inside k
 separate message, and changing a learning rate does not trace anything again.
 """
 
-# Generated from names.txt by generate_names, but for the docstring; do not edit.
+# Generated from names.txt by generate_names, except for the docstring; do not edit.
 from kiln.optim import lr_scheduler
 from kiln.optim.accumulation import GradientAccumulation
 from kiln.optim.adam_variants import Adadelta, Adamax, NAdam, RAdam

@@ -3,7 +3,7 @@
 `inplace` is accepted for PyTorch's signatures; results are always new.
 """
 
-# Generated from names.txt by generate_names, but for the docstring; do not edit.
+# Generated from names.txt by generate_names, except for the docstring; do not edit.
 from kiln.nn.activation.gate import GELU, GLU, Hardswish, Mish, SiLU
 from kiln.nn.activation.rectifier import (
     CELU,

@@ -1,6 +1,6 @@
 """Losses as modules. `reduction` is "mean", "sum" or "none"."""
 
-# Generated from names.txt by generate_names, but for the docstring; do not edit.
+# Generated from names.txt by generate_names, except for the docstring; do not edit.
 from kiln.nn.loss.classification import (
     BCELoss,
     BCEWithLogitsLoss,

@@ -14,7 +14,7 @@ learning rates, which are tensors that the next call reads.
 0.4
 """
 
-# Generated from names.txt by generate_names, but for the docstring; do not edit.
+# Generated from names.txt by generate_names, except for the docstring; do not edit.
 from kiln.optim.lr_scheduler.chained import ChainedScheduler
 from kiln.optim.lr_scheduler.cosine import (
     CosineAnnealingLR,
