@@ -46,7 +46,12 @@ endif()
 if(KILN_LIBRARY_TYPE STREQUAL "SHARED")
   target_compile_options(kiln_options INTERFACE -fvisibility=default -fno-semantic-interposition)
 endif()
+# Sanitizer builds check the most (proto/check): KILN_DCHECK is on, and tables validate themselves in every process.
+if(KILN_SANITIZER OR CMAKE_BUILD_TYPE STREQUAL "Debug")
+  add_compile_definitions(KILN_DEBUG_CHECKS)
+endif()
 if(KILN_SANITIZER)
+  add_compile_definitions(KILN_VALIDATES)
   add_compile_options(-fsanitize=${KILN_SANITIZER} -fno-omit-frame-pointer -fno-sanitize-recover=all)
   add_link_options(-fsanitize=${KILN_SANITIZER})
   # Debian's LLVM, Protocol Buffers and Abseil are built without the type information that the vptr check needs.

@@ -19,7 +19,8 @@ endfunction()
 
 # kiln_library(NAME [STATIC] SOURCES… PUBLIC… PRIVATE…): a library; PUBLIC and PRIVATE are the libraries that it may use.
 # STATIC: static even if others are shared, for libraries that contain GoogleTest, of which a program must have only one. In
-# folders that set KILN_HEADERS, that target's precompiled headers are used.
+# folders that set KILN_HEADERS, that target's precompiled headers are used. Every library may assert invariants
+# (proto/check).
 function(kiln_library name)
   cmake_parse_arguments(A "STATIC" "" "SOURCES;PUBLIC;PRIVATE" ${ARGN})
   set(type ${KILN_LIBRARY_TYPE})
@@ -29,6 +30,9 @@ function(kiln_library name)
   add_library(${name} ${type} ${A_SOURCES})
   kiln_compiled_in_units(${name} ${KILN_HEADERS})
   target_link_libraries(${name} PUBLIC $<BUILD_INTERFACE:kiln_options> ${A_PUBLIC} PRIVATE ${A_PRIVATE})
+  if(NOT name STREQUAL kiln_check)
+    target_link_libraries(${name} PUBLIC $<BUILD_INTERFACE:kiln_check>)
+  endif()
 endfunction()
 
 # kiln_program(NAME SOURCES… LIBRARIES…): an executable that is not a GoogleTest.
@@ -75,8 +79,8 @@ endfunction()
 
 # kiln_test(NAME SOURCES… LIBRARIES… [DATA dir] [SHARDS n] [COST seconds] [LABELS label] [NOT_WITH sanitizer…]): the GoogleTest
 # program of a folder; a folder has only one, since each program is linked separately. ctest runs it as SHARDS processes, each
-# with every n-th of its tests, and starts the tests with the highest COST first. NOT_WITH: sanitizers (address, thread) with
-# which tests/run skips it.
+# with every n-th of its tests, and starts the tests with the highest COST first. Tables validate themselves (KILN_VALIDATE in
+# proto/check). NOT_WITH: sanitizers (address, thread) with which tests/run skips it.
 function(kiln_test name)
   cmake_parse_arguments(A "" "DATA;SHARDS;COST;LABELS" "SOURCES;LIBRARIES;NOT_WITH" ${ARGN})
   kiln_test_program(${name} SOURCES ${A_SOURCES} LIBRARIES ${A_LIBRARIES} DATA "${A_DATA}")
@@ -87,7 +91,7 @@ function(kiln_test name)
   set(labels ${A_LABELS} ${A_NOT_WITH})
   if(NOT A_SHARDS)
     add_test(NAME ${name} COMMAND ${name})
-    set_tests_properties(${name} PROPERTIES COST ${A_COST} LABELS "${labels}")
+    set_tests_properties(${name} PROPERTIES COST ${A_COST} LABELS "${labels}" ENVIRONMENT KILN_VALIDATE=1)
     return()
   endif()
   foreach(shard RANGE 1 ${A_SHARDS})
@@ -95,6 +99,6 @@ function(kiln_test name)
     math(EXPR index "${shard} - 1")
     add_test(NAME ${test} COMMAND ${name})
     set_tests_properties(${test} PROPERTIES COST ${A_COST} LABELS "${labels}"
-      ENVIRONMENT "GTEST_TOTAL_SHARDS=${A_SHARDS};GTEST_SHARD_INDEX=${index}")
+      ENVIRONMENT "KILN_VALIDATE=1;GTEST_TOTAL_SHARDS=${A_SHARDS};GTEST_SHARD_INDEX=${index}")
   endforeach()
 endfunction()
