@@ -1,6 +1,10 @@
 #include "server/fairness/device_queue.h"
 
 #include <cmath>
+#include <set>
+#include <vector>
+
+#include "proto/check/check.h"
 
 namespace kiln::fairness {
 
@@ -26,16 +30,20 @@ std::optional<DeviceQueue::Start> DeviceQueue::Next() {
   const auto first = flows_.First();
   if (!first || !Fits(first->cost)) return std::nullopt;
   const FairQueue::Entry entry = *flows_.Pop();
+  KILN_CHECK_EQ(entry.item, first->item);
   const Start start{next_ticket_++, entry.flow, entry.item, entry.cost};
   running_.emplace(start.ticket, Running{start.flow, start.cost, start.cost});
   seconds_in_flight_ += start.cost;
+  KILN_VALIDATE(*this, entries());
   return start;
 }
 
 bool DeviceQueue::PutBack(const Start& start, bool hold) {
-  running_.erase(start.ticket);
+  const size_t erased = running_.erase(start.ticket);
+  KILN_CHECK_EQ(erased, 1) << "ticket " << start.ticket << " was not in flight";
   seconds_in_flight_ -= start.cost;
   flows_.Correct(start.flow, start.cost, 0);
+  KILN_VALIDATE(*this, entries());
   if (!flows_.PushFront(start.flow, start.item, start.cost)) return false;
   if (hold) flows_.Hold(start.flow);
   return true;
@@ -52,19 +60,23 @@ void DeviceQueue::Park(int64_t ticket) {
   const auto found = running_.find(ticket);
   if (found == running_.end()) return;
   const Running parked = found->second;
+  KILN_CHECK(!parked.alone) << "ticket " << ticket << " is on the device";
   running_.erase(found);
   Forget(parked.predicted);
   parked_.emplace(ticket, parked);
   flows_.Block(parked.flow);
+  KILN_VALIDATE(*this, entries());
 }
 
 void DeviceQueue::Unpark(int64_t ticket) {
   const auto found = parked_.find(ticket);
   if (found == parked_.end()) return;
-  running_.emplace(ticket, found->second);
+  const bool is_new = running_.emplace(ticket, found->second).second;
+  KILN_CHECK(is_new) << "ticket " << ticket << " is in flight and parked";
   seconds_in_flight_ += found->second.predicted;
   flows_.Unblock(found->second.flow);
   parked_.erase(found);
+  KILN_VALIDATE(*this, entries());
 }
 
 void DeviceQueue::KeepAlone(int64_t ticket) {
@@ -72,6 +84,7 @@ void DeviceQueue::KeepAlone(int64_t ticket) {
   if (found == running_.end()) return;
   found->second.alone = true;
   flows_.Block(found->second.flow);
+  KILN_VALIDATE(*this, entries());
 }
 
 bool DeviceQueue::GoesOn(int64_t ticket, double seconds) {
@@ -101,7 +114,48 @@ bool DeviceQueue::Finished(int64_t ticket, double seconds) {
   if (ended.alone) flows_.Unblock(ended.flow);
   Forget(ended.predicted);
   flows_.ReleaseHeld();
+  KILN_CHECK(!running_.contains(ticket) && !parked_.contains(ticket)) << "ticket " << ticket;
+  KILN_VALIDATE(*this, entries());
   return true;
+}
+
+std::vector<int64_t> DeviceQueue::InFlight() const {
+  std::vector<int64_t> tickets;
+  for (const auto& [ticket, list] : running_) tickets.push_back(ticket);
+  return tickets;
+}
+
+std::vector<int64_t> DeviceQueue::Parked() const {
+  std::vector<int64_t> tickets;
+  for (const auto& [ticket, list] : parked_) tickets.push_back(ticket);
+  return tickets;
+}
+
+void DeviceQueue::Validate() const {
+  // Sums of many small numbers drift.
+  constexpr double kDrift = 1e-5;
+  double seconds = 0;
+  std::set<FlowId> blocked;
+  // Nothing else of a flow starts while one of its tickets blocks it, so it has only one such
+  // ticket.
+  const auto block = [&](int64_t ticket, FlowId flow) {
+    if (!flows_.Knows(flow)) return;
+    const bool is_first = blocked.insert(flow).second;
+    KILN_CHECK(is_first) << "ticket " << ticket << " blocks flow " << flow << " as well";
+  };
+  for (const auto& [ticket, list] : running_) {
+    KILN_CHECK_LT(ticket, next_ticket_);
+    KILN_CHECK(!parked_.contains(ticket)) << "ticket " << ticket;
+    seconds += list.predicted;
+    if (list.alone) block(ticket, list.flow);
+  }
+  for (const auto& [ticket, list] : parked_) {
+    KILN_CHECK_LT(ticket, next_ticket_);
+    KILN_CHECK(!list.alone) << "ticket " << ticket;
+    block(ticket, list.flow);
+  }
+  KILN_CHECK(blocked == flows_.Blocked()) << blocked.size() << " flows are blocked by a ticket";
+  KILN_CHECK_LE(std::abs(seconds - seconds_in_flight_), kDrift * (1 + seconds));
 }
 
 }  // namespace kiln::fairness

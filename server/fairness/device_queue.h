@@ -93,6 +93,11 @@ class DeviceQueue {
   // The ticket, parked or not, never reached the device.
   void Refused(int64_t ticket) { Finished(ticket, 0); }
 
+  // For the checks of the tables that use this: the tickets in flight, and the parked ones.
+  std::vector<int64_t> InFlight() const;
+  std::vector<int64_t> Parked() const;
+  void Validate() const;
+
   // Parked tickets are not counted.
   int64_t in_flight() const { return static_cast<int64_t>(running_.size()); }
   // Predicted seconds of the lists in flight.
@@ -105,6 +110,7 @@ class DeviceQueue {
     double charged = 0;
     bool alone = false;
   };
+  size_t entries() const { return running_.size() + parked_.size(); }
   void Forget(double predicted);
   bool Fits(double cost) const;
 

@@ -1,9 +1,11 @@
 #include "server/fairness/dispatcher.h"
 
+#include <algorithm>
 #include <utility>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "proto/check/check.h"
 #include "server/log/log.h"
 
 namespace kiln::fairness {
@@ -28,6 +30,7 @@ void Dispatcher::RemoveFlow(FairQueue::FlowId flow) {
     absl::MutexLock lock(&mutex_);
     for (const FairQueue::Item item : queue_.flows().RemoveFlow(flow))
       dropped.push_back(Take(item));
+    KILN_VALIDATE(*this, entries());
   }
   Drop(std::move(dropped), SessionEnded());
 }
@@ -41,6 +44,7 @@ void Dispatcher::DropUnwanted(FairQueue::FlowId flow) {
     };
     for (const FairQueue::Item item : queue_.flows().RemoveIf(flow, is_unwanted))
       dropped.push_back(Take(item));
+    KILN_VALIDATE(*this, entries());
   }
   Drop(std::move(dropped), Unwanted());
 }
@@ -57,15 +61,20 @@ void Dispatcher::Drop(std::vector<Waiting> dropped, const absl::Status& status) 
 
 Dispatcher::Waiting Dispatcher::Take(FairQueue::Item item) {
   const auto found = waiting_.find(item);
+  KILN_CHECK(found != waiting_.end()) << "item " << item;
   Waiting waiting = std::move(found->second);
+  KILN_CHECK_NE(waiting.work, nullptr) << "item " << item;
   waiting_.erase(found);
   if (waiting.begun) --begun_;
+  KILN_CHECK_GE(begun_, 0);
   return waiting;
 }
 
 void Dispatcher::PutBack(FairQueue::Item item, Waiting waiting) {
+  KILN_CHECK_NE(waiting.work, nullptr) << "item " << item;
   if (waiting.begun) ++begun_;
-  waiting_.emplace(item, std::move(waiting));
+  const bool is_new = waiting_.emplace(item, std::move(waiting)).second;
+  KILN_CHECK(is_new) << "item " << item << " is queued twice";
 }
 
 void Dispatcher::Enqueue(FairQueue::FlowId flow, std::shared_ptr<Work> work) {
@@ -86,8 +95,9 @@ absl::Status Dispatcher::Queue(FairQueue::FlowId flow, const std::shared_ptr<Wor
   if (!work->is_wanted()) return Unwanted();
   const FairQueue::Item item = next_item_++;
   if (!queue_.flows().Push(flow, item, predicted)) return SessionEnded();
-  waiting_.emplace(item, Waiting{work, now});
+  PutBack(item, Waiting{work, now});
   if (is_logged) unlogged_.push_back({item, std::move(label), predicted, queue_.flows().size()});
+  KILN_VALIDATE(*this, entries());
   return absl::OkStatus();
 }
 
@@ -123,6 +133,7 @@ void Dispatcher::Finished(int64_t ticket, double seconds) {
   device_seconds_ += seconds;
   handed_.erase(ticket);
   parked_begun_.erase(ticket);
+  KILN_VALIDATE(*this, entries());
   // With the lock still held: once it is released and nothing runs, a thread that waits for that
   // may destroy this object.
   SubmitWaitingAndUnlock();
@@ -153,7 +164,9 @@ void Dispatcher::SubmitWaitingAndUnlock() {
       continue;
     }
     Waiting waiting = Take(start->item);
-    handed_[start->ticket] = waiting.work;
+    const bool is_new = handed_.emplace(start->ticket, waiting.work).second;
+    KILN_CHECK(is_new) << "ticket " << start->ticket;
+    KILN_VALIDATE(*this, entries());
     const int64_t queued = queue_.flows().size();
     const int64_t in_flight = queue_.in_flight();
     mutex_.Unlock();
@@ -162,6 +175,7 @@ void Dispatcher::SubmitWaitingAndUnlock() {
     SubmitStarted(*start, std::move(waiting));
     mutex_.Lock();
   }
+  KILN_CHECK(submitting_);
   submitting_ = false;
   mutex_.Unlock();
 }
@@ -175,6 +189,7 @@ void Dispatcher::Park(int64_t ticket, bool has_begun) {
   absl::MutexLock lock(&mutex_);
   queue_.Park(ticket);
   if (has_begun) parked_begun_.insert(ticket);
+  KILN_VALIDATE(*this, entries());
 }
 
 bool Dispatcher::Begins() const {
@@ -186,6 +201,7 @@ void Dispatcher::Unpark(int64_t ticket) {
   absl::MutexLock lock(&mutex_);
   queue_.Unpark(ticket);
   parked_begun_.erase(ticket);
+  KILN_VALIDATE(*this, entries());
 }
 
 bool Dispatcher::Continue(int64_t ticket, std::shared_ptr<Work> work, double predicted_seconds) {
@@ -194,6 +210,7 @@ bool Dispatcher::Continue(int64_t ticket, std::shared_ptr<Work> work, double pre
   const FairQueue::Item item = next_item_++;
   if (!queue_.Continue(ticket, item, predicted_seconds)) return false;
   PutBack(item, Waiting{std::move(work), now, /*begun=*/true});
+  KILN_VALIDATE(*this, entries());
   return true;
 }
 
@@ -237,6 +254,7 @@ void Dispatcher::SubmitStarted(const DeviceQueue::Start& start, Waiting waiting)
   {
     absl::MutexLock lock(&mutex_);
     failure = Settle(start, handed, next_seconds, &waiting);
+    KILN_VALIDATE(*this, entries());
   }
   if (failure.ok()) return;
   work->Fail(failure);
@@ -293,6 +311,8 @@ void Dispatcher::Stop(const absl::Status& reason) {
     };
     for (const FairQueue::Item item : queue_.flows().RemoveAllIf(has_not_begun))
       dropped.push_back(Take(item));
+    KILN_CHECK_EQ(begun_, waiting_.size()) << "only begun work waits on";
+    KILN_VALIDATE(*this, entries());
   }
   Drop(std::move(dropped), reason);
 }
@@ -305,6 +325,33 @@ bool Dispatcher::WaitIdle(absl::Duration timeout) {
     return queue_.in_flight() == 0 && begun_ == 0 && parked_begun_.empty() && !submitting_;
   };
   return mutex_.AwaitWithTimeout(absl::Condition(&is_idle), timeout);
+}
+
+void Dispatcher::Validate() const {
+  const std::vector<FairQueue::Item> items = queue_.flows().Items();
+  // Items have different numbers, so these are the same.
+  KILN_CHECK_EQ(items.size(), waiting_.size());
+  KILN_CHECK_EQ(queue_.flows().size(), items.size());
+  for (const FairQueue::Item item : items)
+    KILN_CHECK(waiting_.contains(item)) << "item " << item << " is in the queue only";
+  int64_t begun = 0;
+  for (const auto& [item, waiting] : waiting_) {
+    KILN_CHECK_LT(item, next_item_);
+    KILN_CHECK_NE(waiting.work, nullptr) << "item " << item;
+    begun += waiting.begun ? 1 : 0;
+    // Settle refuses such work if it comes back after Stop.
+    KILN_CHECK(stopped_.ok() || waiting.begun) << "item " << item;
+  }
+  KILN_CHECK_EQ(begun, begun_);
+  const std::vector<int64_t> in_flight = queue_.InFlight(), parked = queue_.Parked();
+  KILN_CHECK_EQ(in_flight.size() + parked.size(), handed_.size());
+  for (const auto* tickets : {&in_flight, &parked})
+    for (const int64_t ticket : *tickets)
+      KILN_CHECK(handed_.contains(ticket)) << "ticket " << ticket;
+  for (const int64_t ticket : parked_begun_) {
+    const bool is_parked = std::find(parked.begin(), parked.end(), ticket) != parked.end();
+    KILN_CHECK(is_parked) << "ticket " << ticket;
+  }
 }
 
 int64_t Dispatcher::queued() const {

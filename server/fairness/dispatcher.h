@@ -155,6 +155,12 @@ class Dispatcher {
   // Fails work that has left the queue, and starts work that may have waited for its memory.
   void Drop(std::vector<Waiting> dropped, const absl::Status& status) ABSL_LOCKS_EXCLUDED(mutex_);
 
+  size_t entries() const ABSL_SHARED_LOCKS_REQUIRED(mutex_) {
+    return waiting_.size() + handed_.size() + parked_begun_.size();
+  }
+  // Holds whenever no thread holds the lock.
+  void Validate() const ABSL_SHARED_LOCKS_REQUIRED(mutex_);
+
   void LogQueued(const std::vector<Queued>& events) const;
   void LogChosen(const DeviceQueue::Start& start, const Work& work, absl::Duration waited,
                  int64_t queued, int64_t in_flight) const;
@@ -167,7 +173,7 @@ class Dispatcher {
   absl::flat_hash_map<int64_t, Waiting> waiting_ ABSL_GUARDED_BY(mutex_);
   int64_t begun_ ABSL_GUARDED_BY(mutex_) = 0;                          // of waiting_
   absl::flat_hash_set<int64_t> parked_begun_ ABSL_GUARDED_BY(mutex_);  // tickets
-  // By ticket: the lists in flight.
+  // By ticket: the lists in flight, and the parked ones.
   absl::flat_hash_map<int64_t, std::weak_ptr<Work>> handed_ ABSL_GUARDED_BY(mutex_);
   // Bounded by the work that is enqueued while one list is handed to the device.
   std::vector<Queued> unlogged_ ABSL_GUARDED_BY(mutex_);

@@ -44,6 +44,8 @@ class TagOrder {
   // `credit`: see above.
   explicit TagOrder(double credit = 0) : credit_(credit) {}
 
+  // Requires of all of them: SetWeight has added `id`, and it is not forgotten.
+  //
   // `id` has work now. Does nothing if it is already waiting.
   void Activate(int64_t id);
   void Deactivate(int64_t id);
@@ -56,8 +58,16 @@ class TagOrder {
   void Serve(int64_t id);
   // Whether `id` has had so much that it would begin with less than the whole credit.
   bool IsAhead(int64_t id) const;
-  void SetWeight(int64_t id, double weight) { flows_[id].weight = weight; }
   void Forget(int64_t id);
+
+  // Adds `id`, or changes its weight. Requires: weight > 0.
+  void SetWeight(int64_t id, double weight);
+
+  // For the checks of the tables that use this.
+  bool Knows(int64_t id) const { return flows_.contains(id); }
+  bool IsWaiting(int64_t id) const { return flows_.at(id).waiting; }
+  size_t size() const { return flows_.size(); }
+  void Validate() const;
 
  private:
   struct Flow {
@@ -68,6 +78,7 @@ class TagOrder {
   };
   using Key = std::pair<std::pair<double, uint64_t>, int64_t>;
   static Key KeyOf(int64_t id, const Flow& flow) { return {{flow.tag, flow.since}, id}; }
+  Flow& Find(int64_t id);
   // The lowest tag with which a flow may begin.
   double LeastTag(const Flow& flow) const { return virtual_time_ - credit_ / flow.weight; }
 
@@ -137,6 +148,12 @@ class FairQueue {
 
   int64_t size() const { return size_; }
 
+  // For the checks of the tables that use this: all waiting items, and the blocked flows.
+  std::vector<Item> Items() const;
+  std::set<FlowId> Blocked() const;
+  bool Knows(FlowId flow) const { return flows_.contains(flow); }
+  void Validate() const;
+
  private:
   struct User {
     std::string name;
@@ -153,6 +170,9 @@ class FairQueue {
   using UserKey = std::pair<Priority, std::string>;
   static int64_t IndexOf(Priority priority) { return static_cast<int64_t>(priority); }
 
+  size_t entries() const { return users_.size() + flows_.size() + static_cast<size_t>(size_); }
+  void ValidateFlows() const;
+  void ValidateUsers() const;
   void SetBlocked(FlowId flow, bool blocked);
   // Updates every level on whether there is something to pop below.
   void Update(FlowId id, const Flow& flow);

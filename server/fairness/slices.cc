@@ -5,6 +5,8 @@
 #include <numeric>
 #include <utility>
 
+#include "proto/check/check.h"
+
 namespace kiln::fairness {
 
 std::vector<CommandPart> Split(absl::Span<const CommandCost> commands, double seconds_max) {
@@ -26,6 +28,7 @@ std::vector<CommandPart> Split(absl::Span<const CommandCost> commands, double se
                        seconds * static_cast<double>(end - begin) / static_cast<double>(points)});
     }
   }
+  KILN_CHECK_GE(parts.size(), commands.size());
   return parts;
 }
 
@@ -42,6 +45,7 @@ std::vector<CommandPart> Join(absl::Span<const CommandPart> parts) {
       joined.push_back(part);
       continue;
     }
+    KILN_DCHECK_EQ(joined.back().end, part.begin);
     joined.back().end = part.end;
     joined.back().seconds += part.seconds;
   }
@@ -60,6 +64,7 @@ std::vector<Slice> Cut(absl::Span<const double> command_seconds, double seconds_
     slices.back().end = i + 1;
     slices.back().seconds += seconds;
   }
+  KILN_CHECK_EQ(slices.empty() ? 0 : slices.back().end, command_seconds.size());
   return slices;
 }
 
@@ -69,6 +74,8 @@ using SecondsOfPrograms = absl::Span<const std::vector<std::vector<double>>>;
 
 // Without a limit on the number of slices.
 std::vector<JointSlice> CutAllTogether(SecondsOfPrograms seconds, double seconds_max) {
+  KILN_CHECK(!seconds.empty());
+  for (const auto& program : seconds) KILN_CHECK_EQ(program.size(), seconds[0].size());
   std::vector<JointSlice> slices;
   std::vector<int> begins(seconds.size());  // begins of the current stretch
   for (size_t stretch = 0; stretch < seconds[0].size(); ++stretch) {
@@ -104,6 +111,7 @@ std::vector<JointSlice> CutTogether(SecondsOfPrograms seconds, double seconds_ma
   std::vector<JointSlice> slices = CutAllTogether(seconds, seconds_max);
   while (static_cast<int>(slices.size()) > kSlicesMax)
     slices = CutAllTogether(seconds, seconds_max *= 2);
+  KILN_CHECK_LE(slices.size(), kSlicesMax);
   return slices;
 }
 
