@@ -86,10 +86,12 @@ std::string HostMemory::Describe() const {
 }
 
 int64_t Account::Add(Use use, int64_t bytes) {
-  const int64_t before = used_.fetch_add(bytes, std::memory_order_relaxed);
+  used_.fetch_add(bytes, std::memory_order_relaxed);
   if (parent_) parent_->used_.fetch_add(bytes, std::memory_order_relaxed);
+  const int64_t before = own_.fetch_add(bytes, std::memory_order_relaxed);
   const int64_t guaranteed = memory_->guaranteed_;
-  // Only what an account holds beyond its guarantee counts as shared.
+  // Only what an account holds beyond its guarantee counts as shared. What a user's sessions hold
+  // is counted by their own accounts: it may change while a charge of the user's account lives.
   const int64_t shared =
       std::max<int64_t>(0, before + bytes - guaranteed) - std::max<int64_t>(0, before - guaranteed);
   memory_->used_.fetch_add(bytes, std::memory_order_relaxed);

@@ -175,7 +175,8 @@ class Account : public std::enable_shared_from_this<Account> {
   const std::shared_ptr<Account> parent_;
   const std::string user_;
   std::atomic<int64_t> limit_{0};
-  std::atomic<int64_t> used_{0};
+  std::atomic<int64_t> used_{0};  // including what the accounts of its children hold
+  std::atomic<int64_t> own_{0};   // without that
   std::atomic<bool> exempt_{false};
 };
 

@@ -157,6 +157,23 @@ TEST(HostMemory, AUserHasALimitOfHisOwn) {
   EXPECT_TRUE(session->Reserve(Use::kGraphs, 50).ok());
 }
 
+// Shared memory that stays counted would be missing from then on.
+TEST(HostMemory, AUsersOwnChargeCountsTheSameWhenItEnds) {
+  const auto memory = std::make_shared<HostMemory>(1600, 2);
+  const auto ann = memory->NewUserAccount("ann");
+  const auto session = memory->NewAccount("session s1", ann);
+  for (int i = 0; i < 100; ++i) {
+    Charge of_session = session->Open(Use::kBlobs);
+    of_session.ForceResize(200);
+    Charge of_user = ann->Open(Use::kTransfers);
+    of_user.ForceResize(100);
+    EXPECT_EQ(ann->bytes(), 300);
+    of_session.Release();
+  }
+  EXPECT_FALSE(memory->IsShort());
+  EXPECT_TRUE(memory->NewAccount("session s2")->Reserve(Use::kGraphs, 800).ok());
+}
+
 TEST(HostMemory, ThreadsLeaveNothingBehind) {
   const auto memory = std::make_shared<HostMemory>(1600, 4);
   std::vector<std::thread> threads;
