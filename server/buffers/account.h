@@ -40,6 +40,9 @@ class Account : public std::enable_shared_from_this<Account> {
   explicit Account(std::shared_ptr<Account> parent = nullptr, quota::Scope bytes = {},
                    quota::Scope buffers = {})
       : parent_(std::move(parent)), bytes_(std::move(bytes)), buffers_(std::move(buffers)) {}
+  // Requires: all values have been removed. (Arenas keep it alive, and so do accounts with this
+  // parent.)
+  ~Account();
 
   // 0: no limit.
   void SetLimits(int64_t bytes, int64_t buffers) {
@@ -52,6 +55,7 @@ class Account : public std::enable_shared_from_this<Account> {
   // Counts another value. Returns quota::Refusal, and counts nothing, if a limit here or in a
   // parent would be exceeded.
   absl::Status Add(int64_t bytes);
+  // Requires: a value of as many bytes was added, and not removed.
   void Remove(int64_t bytes);
   // Counts the intermediate results of a run while it is queued and runs. A session's runs execute
   // one after another, so only the largest one counts. quota::Refusal.
@@ -73,6 +77,7 @@ class Account : public std::enable_shared_from_this<Account> {
   absl::Status AddBytes(int64_t bytes);
   void RemoveBytes(int64_t bytes);
   void RemoveArena(int64_t bytes) ABSL_LOCKS_EXCLUDED(mutex_);
+  void Validate() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
   const std::shared_ptr<Account> parent_;
   std::atomic<bool> exempt_{false};
@@ -80,6 +85,7 @@ class Account : public std::enable_shared_from_this<Account> {
   quota::Meter buffers_;
   absl::Mutex mutex_;
   std::map<int64_t, int64_t> arenas_ ABSL_GUARDED_BY(mutex_);  // how many of each size
+  int64_t arena_bytes_ ABSL_GUARDED_BY(mutex_) = 0;            // counted for arenas_
 };
 
 }  // namespace kiln::buffers

@@ -6,6 +6,7 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "compiler/ir/quoted.h"
+#include "proto/check/check.h"
 #include "proto/digest/sha256.h"
 #include "server/buffers/blob_name.h"
 #include "server/errors/errors.h"
@@ -30,6 +31,74 @@ std::string HexDigest(const Chunks& data) {
 BlobStore::BlobStore(int64_t limit_bytes)
     : limit_(limit_bytes),
       recycler_(std::make_shared<ChunkRecycler>(static_cast<size_t>(limit_bytes / 2))) {}
+
+BlobStore::~BlobStore() {
+  absl::MutexLock lock(&mutex_);
+  KILN_CHECK_EQ(uploading_bytes_, 0) << "an upload outlives its store";
+  KILN_CHECK(verifying_.empty());
+}
+
+void BlobStore::Validate() const {
+  size_t holders = 0, used = 0, held = 0;
+  for (const auto& [key, entry] : blobs_) {
+    ValidateEntry(key, entry);
+    holders += entry.holders.size();
+    used += entry.use != 0 ? 1 : 0;
+  }
+  for (const auto& [session, keys] : held_) {
+    KILN_CHECK(!keys.empty()) << "session " << session;
+    held += keys.size();
+  }
+  // Each holder of an entry is in held_, and each entry with a use is in used_, so these are all.
+  KILN_CHECK_EQ(held, holders);
+  KILN_CHECK_EQ(used, used_.size());
+  for (const auto& [user, name] : verifying_)
+    KILN_CHECK(!blobs_.contains({user, name, kShared})) << name;
+  ValidateBytes();
+}
+
+void BlobStore::ValidateEntry(const Key& key, const Entry& entry) const {
+  KILN_CHECK_NE(entry.data, nullptr) << key.name;
+  KILN_CHECK(!entry.holders.empty()) << key.name;
+  bool is_wanted = false;
+  for (const auto& [session, holder] : entry.holders) {
+    is_wanted = is_wanted || holder.wants;
+    const auto keys = held_.find(session);
+    KILN_CHECK(keys != held_.end() && keys->second.contains(key)) << key.name << " of " << session;
+  }
+  if (key.session == kShared) {
+    KILN_CHECK_EQ(entry.digest, DigestIn(key.name));
+  } else {
+    KILN_CHECK_EQ(entry.holders.size(), 1) << key.name;
+    KILN_CHECK(entry.holders.contains(key.session)) << key.name;
+  }
+  // What may be dropped is in used_, and nothing else.
+  const bool may_be_dropped = IsContentAddressed(key.name) && !is_wanted;
+  KILN_CHECK_EQ(entry.use != 0, may_be_dropped) << key.name;
+  if (entry.use == 0) return;
+  const auto used = used_.find(entry.use);
+  KILN_CHECK(used != used_.end() && used->second == key) << key.name;
+  KILN_CHECK_LE(entry.use, uses_) << key.name;
+}
+
+void BlobStore::ValidateBytes() const {
+  struct Data {
+    const Chunks* chunks = nullptr;
+    int64_t entries = 0;
+  };
+  std::map<const char*, Data> all;  // by Entry::names
+  int64_t bytes = uploading_bytes_;
+  for (const auto& [key, entry] : blobs_) {
+    Data& data = all[entry.names.get()];
+    if (data.entries++ == 0) bytes += entry.data->size();
+    KILN_CHECK(data.chunks == nullptr || data.chunks == entry.data.get()) << key.name;
+    data.chunks = entry.data.get();
+  }
+  for (const auto& [key, entry] : blobs_)
+    KILN_CHECK_EQ(entry.names.use_count(), all[entry.names.get()].entries) << key.name;
+  KILN_CHECK_GE(uploading_bytes_, 0);
+  KILN_CHECK_EQ(bytes, bytes_);
+}
 
 BlobStore::Entries::iterator BlobStore::FindFor(SessionNumber session, const std::string& user,
                                                 const std::string& name) {
@@ -96,7 +165,8 @@ bool BlobStore::VerifyOne(const std::string& user, const std::string& name) {
   }
   if (digest.empty()) digest = HexDigest(*data);
   absl::MutexLock lock(&mutex_);
-  verifying_.erase({user, name});
+  const size_t erased = verifying_.erase({user, name});
+  KILN_CHECK_EQ(erased, 1) << name;
   const auto entry = blobs_.find(key);
   // The blob may have been released or uploaded again meanwhile.
   if (entry == blobs_.end() || entry->second.data != data) return true;
@@ -107,11 +177,15 @@ bool BlobStore::VerifyOne(const std::string& user, const std::string& name) {
     log::Warning("blob_digest_wrong",
                  {{"session", absl::StrCat("s", key.session)}, {"user", user}, {"blob", name}});
   }
+  KILN_VALIDATE(*this, entries());
   return true;
 }
 
 void BlobStore::ShareAs(const std::string& name, Entries::iterator own) {
   const Key shared{own->first.user, name, kShared};
+  KILN_CHECK_NE(own->first.session, kShared) << name;
+  KILN_CHECK_EQ(own->second.digest, DigestIn(name));
+  KILN_CHECK(!blobs_.contains(shared)) << name;
   if (own->first.name == name || own->second.use != 0) {
     if (own->second.use != 0) used_[own->second.use] = shared;
     ForgetHolders(own->first, own->second);
@@ -160,6 +234,7 @@ std::vector<std::string> BlobStore::Hold(SessionNumber session, const std::strin
     holder = {true, std::max(holder.after_sequence, after_sequence)};
     KeepFromDropping(entry->second);
     found.push_back(name);
+    KILN_VALIDATE(*this, entries());
   }
   return found;
 }
@@ -177,7 +252,8 @@ void BlobStore::LetDropIfUnwanted(Entries::iterator found) {
   // is uploaded only once and must be kept.
   if (!IsContentAddressed(key.name) || is_wanted || entry.use != 0) return;
   entry.use = ++uses_;
-  used_.emplace(uses_, key);
+  const bool is_new = used_.emplace(uses_, key).second;
+  KILN_CHECK(is_new) << key.name;
 }
 
 absl::StatusOr<BlobStore::Blob> BlobStore::Find(SessionNumber session, const std::string& user,
@@ -190,6 +266,7 @@ absl::StatusOr<BlobStore::Blob> BlobStore::Find(SessionNumber session, const std
         holder != entry.holders.end() && sequence > holder->second.after_sequence)
       holder->second.wants = false;
     LetDropIfUnwanted(found);
+    KILN_VALIDATE(*this, entries());
     return entry.data;
   }
   return errors::WithReason(
@@ -221,6 +298,7 @@ void BlobStore::Delete(SessionNumber session, const std::string& user,
       if (entry != blobs_.end()) DropHolder(entry, session);
     }
   }
+  KILN_VALIDATE(*this, entries());
 }
 
 std::vector<std::pair<std::string, BlobStore::Blob>> BlobStore::HeldBy(
@@ -232,6 +310,7 @@ std::vector<std::pair<std::string, BlobStore::Blob>> BlobStore::HeldBy(
   for (const Key& key : keys->second) {
     const Entry& entry = blobs_.at(key);
     const auto holder = entry.holders.find(session);
+    KILN_CHECK(holder != entry.holders.end()) << key.name;
     // The session can ask again for what it has used. If it were kept, it would be restored once
     // for each session that holds it.
     if (IsContentAddressed(key.name) && !holder->second.wants) continue;
@@ -246,7 +325,12 @@ void BlobStore::CloseSession(SessionNumber session) {
   absl::MutexLock lock(&mutex_);
   const auto keys = held_.extract(session);
   if (keys.empty()) return;
-  for (const Key& key : keys.mapped()) DropHolder(blobs_.find(key), session);
+  for (const Key& key : keys.mapped()) {
+    const auto entry = blobs_.find(key);
+    KILN_CHECK(entry != blobs_.end()) << key.name;
+    DropHolder(entry, session);
+  }
+  KILN_VALIDATE(*this, entries());
 }
 
 void BlobStore::NoteHolders(const Key& key, const Entry& entry) {
@@ -319,6 +403,8 @@ absl::Status BlobStore::Reserve(const std::string& name, int64_t bytes, bool is_
   DropUsed(bytes_ + bytes - limit_, "", &dropped);
   if (!is_exempt && bytes > limit_ - bytes_) return Refusal(name, static_cast<uint64_t>(bytes));
   bytes_ += bytes;
+  uploading_bytes_ += bytes;
+  KILN_VALIDATE(*this, entries());
   return absl::OkStatus();
 }
 
@@ -327,6 +413,7 @@ void BlobStore::DropUsed(int64_t bytes, const std::string& user, std::vector<Blo
     const Key key = (used++)->second;  // before Erase, which invalidates it
     if (!user.empty() && key.user != user) continue;
     const auto entry = blobs_.find(key);
+    KILN_CHECK(entry != blobs_.end()) << key.name;
     bytes -= BytesOnlyOf(entry->second);
     // Freeing gigabytes takes long, so the caller does it without the lock.
     dropped->push_back(entry->second.data);
@@ -337,6 +424,7 @@ void BlobStore::DropUsed(int64_t bytes, const std::string& user, std::vector<Blo
 void BlobStore::Erase(Entries::iterator entry) {
   used_.erase(entry->second.use);
   bytes_ -= BytesOnlyOf(entry->second);
+  KILN_CHECK_GE(bytes_, uploading_bytes_);
   ForgetHolders(entry->first, entry->second);
   blobs_.erase(entry);
 }
@@ -346,6 +434,7 @@ void BlobStore::Reclaim(int64_t bytes, const std::string& user) {
   {
     absl::MutexLock lock(&mutex_);
     DropUsed(bytes, user, &dropped);
+    KILN_VALIDATE(*this, entries());
   }
   dropped.clear();
   if (user.empty()) DropIdleMemory(0);
@@ -353,11 +442,18 @@ void BlobStore::Reclaim(int64_t bytes, const std::string& user) {
 
 void BlobStore::Unreserve(int64_t bytes) {
   absl::MutexLock lock(&mutex_);
+  KILN_CHECK_GE(uploading_bytes_, bytes);
   bytes_ -= bytes;
+  uploading_bytes_ -= bytes;
+  KILN_VALIDATE(*this, entries());
 }
 
 void BlobStore::Store(const Key& key, Blob data) {
+  KILN_CHECK_NE(data, nullptr) << key.name;
+  KILN_CHECK_GT(key.session, kShared) << key.name;
   absl::MutexLock lock(&mutex_);
+  KILN_CHECK_GE(uploading_bytes_, data->size()) << key.name;
+  uploading_bytes_ -= data->size();
   Entry& entry = blobs_[key];
   // A name may be uploaded again.
   if (entry.data) bytes_ -= BytesOnlyOf(entry);
@@ -365,6 +461,7 @@ void BlobStore::Store(const Key& key, Blob data) {
   ForgetHolders(key, entry);
   entry = {.data = std::move(data), .holders = {{key.session, {}}}};
   NoteHolders(key, entry);
+  KILN_VALIDATE(*this, entries());
 }
 
 }  // namespace kiln::buffers

@@ -36,6 +36,8 @@ class BlobStore {
   // `limit_bytes` bounds all blobs and uploads together, in addition to the memory budget that they
   // are charged to.
   explicit BlobStore(int64_t limit_bytes);
+  // Requires: all uploads are destroyed.
+  ~BlobStore();
 
   using Blob = std::shared_ptr<const Chunks>;
   using SessionNumber = int64_t;  // from 1 on
@@ -95,7 +97,7 @@ class BlobStore {
     absl::Status Append(absl::Span<const absl::string_view> data);
     // Whether all announced bytes have arrived.
     bool is_complete() const { return come_ == size_; }
-    // Call once. INVALID_ARGUMENT if bytes are missing.
+    // INVALID_ARGUMENT if bytes are missing. Requires: it has not returned OK before.
     absl::Status Finish();
 
    private:
@@ -189,10 +191,19 @@ class BlobStore {
   void DropHolder(Entries::iterator entry, SessionNumber session)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
+  size_t entries() const ABSL_SHARED_LOCKS_REQUIRED(mutex_) {
+    return blobs_.size() + held_.size() + used_.size();
+  }
+  void Validate() const ABSL_SHARED_LOCKS_REQUIRED(mutex_);
+  void ValidateEntry(const Key& key, const Entry& entry) const ABSL_SHARED_LOCKS_REQUIRED(mutex_);
+  void ValidateBytes() const ABSL_SHARED_LOCKS_REQUIRED(mutex_);
+
   const int64_t limit_;
   const std::shared_ptr<ChunkRecycler> recycler_;
   mutable absl::Mutex mutex_;
   int64_t bytes_ ABSL_GUARDED_BY(mutex_) = 0;  // that have arrived
+  int64_t uploading_bytes_ ABSL_GUARDED_BY(mutex_) =
+      0;  // of those, the bytes of unfinished uploads
   Entries blobs_ ABSL_GUARDED_BY(mutex_);
   // By holder, so that closing a session need not search all blobs.
   std::map<SessionNumber, std::set<Key>> held_ ABSL_GUARDED_BY(mutex_);

@@ -4,6 +4,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "compiler/ir/quoted.h"
+#include "proto/check/check.h"
 #include "server/buffers/blob_store.h"
 #include "server/errors/errors.h"
 
@@ -33,12 +34,14 @@ absl::Status BlobStore::Upload::Append(absl::Span<const absl::string_view> data)
                                                 size_, " bytes, but more were sent")),
         "BLOB_SIZE", {{"blob", name_}});
   }
+  KILN_CHECK(!finished_) << name_;
   // Without the store's lock: growing the charge may call Reclaim, which takes it.
   absl::Status status = data_->GrowCharge(data_->MemoryWith(bytes) + kEntry);
   if (status.ok()) status = store_.Reserve(name_, bytes, is_exempt_);
   if (!status.ok()) return errors::WithReason(status, errors::Reason(status), {{"blob", name_}});
   come_ += bytes;
   for (const absl::string_view piece : data) data_->Append(piece);
+  KILN_CHECK_EQ(data_->size(), come_) << name_;
   return absl::OkStatus();
 }
 
@@ -49,6 +52,8 @@ absl::Status BlobStore::Upload::Finish() {
                                                 size_, " bytes, but ", come_, " were sent")),
         "BLOB_SIZE", {{"blob", name_}});
   }
+  KILN_CHECK(!finished_) << name_;
+  KILN_CHECK_EQ(data_->size(), size_) << name_;
   // The reserved bytes now belong to the stored entry.
   finished_ = true;
   store_.Store({user_, name_, session_}, std::move(data_));

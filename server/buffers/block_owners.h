@@ -8,6 +8,7 @@
 #include "absl/base/thread_annotations.h"
 #include "absl/container/flat_hash_map.h"
 #include "absl/synchronization/mutex.h"
+#include "proto/check/check.h"
 
 namespace kiln::buffers {
 
@@ -21,13 +22,17 @@ class BlockOwners {
 
   // The block no longer belongs to `owner`. Null: to no single user.
   void GivenBack(const void* block, const void* owner) ABSL_LOCKS_EXCLUDED(mutex_) {
+    KILN_CHECK_NE(block, nullptr);
     absl::MutexLock lock(&mutex_);
     if (owners_.size() >= blocks_max_) owners_.clear();
     owners_[block] = owner;
+    KILN_CHECK_LE(owners_.size(), blocks_max_);
   }
   // The block belongs to `owner` (not null) from now on. Returns true if it belonged to the same
   // owner before, so that its content need not be cleared.
   bool Take(const void* block, const void* owner) ABSL_LOCKS_EXCLUDED(mutex_) {
+    // Null would match blocks of several users.
+    KILN_CHECK_NE(owner, nullptr);
     absl::MutexLock lock(&mutex_);
     const auto found = owners_.find(block);
     if (found == owners_.end()) return false;

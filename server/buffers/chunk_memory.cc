@@ -6,6 +6,8 @@
 #include <cstdint>
 #include <new>
 
+#include "proto/check/check.h"
+
 namespace kiln::buffers {
 namespace {
 
@@ -43,6 +45,7 @@ char* MapBlock() {
 }  // namespace
 
 ChunkMemory::ChunkMemory(size_t bytes) : size_(bytes) {
+  KILN_CHECK_LE(bytes, kBlockBytes);
   if (bytes == kBlockBytes) {
     data_ = MapBlock();
     if (data_ == nullptr) std::terminate();  // as operator new does without a handler
@@ -71,6 +74,7 @@ ChunkMemory ChunkRecycler::Take(size_t bytes) {
       waiting_.erase(std::next(found).base());
       bytes_ -= bytes;
       fewest_ = std::min(fewest_, bytes_);
+      KILN_VALIDATE(*this, waiting_.size());
       return memory;
     }
   }
@@ -84,12 +88,14 @@ void ChunkRecycler::Give(ChunkMemory memory) {
   bytes_ += memory.size();
   waiting_.push_back(std::move(memory));
   dropped = TakeBeyond(bytes_max_);
+  KILN_VALIDATE(*this, waiting_.size());
 }
 
 void ChunkRecycler::DropBeyond(size_t bytes_max) {
   std::deque<ChunkMemory> dropped;
   absl::MutexLock lock(&mutex_);
   dropped = TakeBeyond(bytes_max);
+  KILN_VALIDATE(*this, waiting_.size());
 }
 
 void ChunkRecycler::DropUnused() {
@@ -97,17 +103,31 @@ void ChunkRecycler::DropUnused() {
   absl::MutexLock lock(&mutex_);
   dropped = TakeBeyond(bytes_ - fewest_);
   fewest_ = bytes_;
+  KILN_VALIDATE(*this, waiting_.size());
 }
 
 std::deque<ChunkMemory> ChunkRecycler::TakeBeyond(size_t bytes_max) {
   std::deque<ChunkMemory> taken;
   while (bytes_ > bytes_max) {
+    KILN_CHECK(!waiting_.empty());
     bytes_ -= waiting_.front().size();
     taken.push_back(std::move(waiting_.front()));
     waiting_.pop_front();
   }
   fewest_ = std::min(fewest_, bytes_);
   return taken;
+}
+
+void ChunkRecycler::Validate() const {
+  size_t bytes = 0;
+  for (const ChunkMemory& memory : waiting_) {
+    KILN_CHECK_NE(memory.data(), nullptr);
+    KILN_CHECK_GE(memory.size(), kSmall);
+    bytes += memory.size();
+  }
+  KILN_CHECK_EQ(bytes, bytes_);
+  KILN_CHECK_LE(bytes_, bytes_max_);
+  KILN_CHECK_LE(fewest_, bytes_);
 }
 
 size_t ChunkRecycler::bytes() const {

@@ -57,6 +57,7 @@ class ChunkRecycler {
   size_t bytes() const ABSL_LOCKS_EXCLUDED(mutex_);
 
  private:
+  void Validate() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   // Removes the oldest memory until at most `bytes_max` are cached. The caller frees it without
   // the lock.
   std::deque<ChunkMemory> TakeBeyond(size_t bytes_max) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);

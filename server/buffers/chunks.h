@@ -37,6 +37,8 @@ class Chunks {
   const std::vector<absl::string_view>& pieces() const { return pieces_; }
 
  private:
+  void Validate() const;
+
   const std::shared_ptr<ChunkRecycler> recycler_;
   const int64_t announced_;
   memory::Charge charge_;

@@ -4,6 +4,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "proto/check/check.h"
 
 namespace kiln::buffers {
 namespace {
@@ -15,12 +16,14 @@ std::vector<int64_t> PlaceOf(const graph::Mesh& mesh, int64_t device) {
     place[axis] = device % mesh.axes[axis].size;
     device /= mesh.axes[axis].size;
   }
+  KILN_CHECK_EQ(device, 0) << "a device beyond the mesh";
   return place;
 }
 
 }  // namespace
 
 Part PartOf(const Placement& placement, const std::vector<int64_t>& shape, int64_t device) {
+  KILN_DCHECK_GE(device, 0);
   const std::vector<int64_t> place = PlaceOf(placement.mesh, device);
   Part part{std::vector<int64_t>(shape.size()), shape,
             graph::LocalShape(placement.mesh, placement.spec, shape)};

@@ -32,6 +32,7 @@ struct Part {
   std::vector<int64_t> memory;  // shape of its memory: graph::LocalShape, the same everywhere
   bool operator==(const Part&) const = default;
 };
+// Requires: `device` is the number of one of its devices.
 Part PartOf(const Placement& placement, const std::vector<int64_t>& shape, int64_t device);
 
 }  // namespace kiln::buffers

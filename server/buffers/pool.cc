@@ -10,6 +10,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/synchronization/mutex.h"
+#include "proto/check/check.h"
 #include "server/errors/errors.h"
 
 namespace kiln::buffers {
@@ -56,6 +57,7 @@ class Filling : public std::enable_shared_from_this<Filling> {
   void Ended(const absl::Status& status) ABSL_LOCKS_EXCLUDED(mutex_) {
     {
       absl::MutexLock lock(&mutex_);
+      KILN_CHECK(!ended_) << "a copy ended twice";
       ended_ = status;
       if (starting_) return;
     }
@@ -76,6 +78,22 @@ class Filling : public std::enable_shared_from_this<Filling> {
   std::optional<absl::Status> ended_ ABSL_GUARDED_BY(mutex_);  // result of the last started copy
 };
 
+// The value's buffer. Requires: it has one, and [offset, offset + bytes) is within it: a copy
+// beyond it would read or change another user's memory.
+drivers::Buffer& BufferWith(const Value& value, int64_t offset, size_t bytes) {
+  KILN_CHECK_NE(value.buffer(), nullptr);
+  KILN_CHECK_GE(offset, 0);
+  KILN_CHECK_LE(offset, value.buffer()->bytes());
+  KILN_CHECK_LE(bytes, value.buffer()->bytes() - offset);
+  return *value.buffer();
+}
+
+size_t SizeOf(absl::Span<const absl::string_view> pieces) {
+  size_t size = 0;
+  for (const absl::string_view piece : pieces) size += piece.size();
+  return size;
+}
+
 }  // namespace
 
 Pool::Pool(drivers::Device& device, int64_t limit_bytes)
@@ -83,7 +101,14 @@ Pool::Pool(drivers::Device& device, int64_t limit_bytes)
       limit_(limit_bytes > 0 ? std::min(limit_bytes, device.info().memory_bytes)
                              : device.info().memory_bytes) {}
 
+Pool::~Pool() {
+  KILN_CHECK_EQ(used_.load(), 0) << "bytes were not freed";
+  absl::MutexLock lock(&copies_mutex_);
+  KILN_CHECK_EQ(copies_, 0);
+}
+
 bool Pool::TryReserve(int64_t bytes) {
+  KILN_CHECK_GE(bytes, 0);
   // Added first and subtracted again if it was too much, so that two threads never use the same
   // free bytes.
   const int64_t before = used_.fetch_add(bytes, std::memory_order_relaxed);
@@ -139,6 +164,7 @@ void Pool::ClearOthers(drivers::Buffer& buffer, const Account& account) {
 }
 
 void Pool::Free(std::unique_ptr<drivers::Buffer> buffer, const void* owner) {
+  KILN_CHECK_NE(buffer, nullptr);
   // Before the device can hand it to another user.
   if (const void* host = buffer->host_pointer()) owners_.GivenBack(host, owner);
   used_.fetch_sub(buffer->bytes(), std::memory_order_relaxed);
@@ -173,23 +199,25 @@ absl::Status Pool::LostError() const {
 
 void Pool::Fill(Value& value, absl::Span<const absl::string_view> pieces, Done done) {
   if (value.lost()) return done(LostError());
-  if (void* host = value.buffer()->host_pointer()) {
+  drivers::Buffer& buffer = BufferWith(value, 0, SizeOf(pieces));
+  if (void* host = buffer.host_pointer()) {
     // The value is new, so no work on the device is ordered with this copy.
     char* to = static_cast<char*>(host);
     for (const absl::string_view piece : pieces) to = std::copy(piece.begin(), piece.end(), to);
     return done(absl::OkStatus());
   }
-  std::make_shared<Filling>(device_, *value.buffer(), pieces, Counted(std::move(done)))->Continue();
+  std::make_shared<Filling>(device_, buffer, pieces, Counted(std::move(done)))->Continue();
 }
 
 void Pool::FillPart(Value& value, int64_t offset, absl::string_view piece, Done done) {
   if (value.lost()) return done(LostError());
-  if (void* host = value.buffer()->host_pointer()) {
+  drivers::Buffer& buffer = BufferWith(value, offset, piece.size());
+  if (void* host = buffer.host_pointer()) {
     std::memcpy(static_cast<char*>(host) + offset, piece.data(), piece.size());
     return done(absl::OkStatus());
   }
   const Done counted = Counted(std::move(done));
-  const absl::Status started = device_.StartCopyToDevice(*value.buffer(), offset, piece, counted);
+  const absl::Status started = device_.StartCopyToDevice(buffer, offset, piece, counted);
   if (!started.ok()) counted(started);
 }
 
@@ -200,14 +228,14 @@ bool Pool::IsHostMemory(const Value& value) {
 void Pool::Read(const Value& value, int64_t offset, absl::Span<char> destination, Done done) {
   if (value.lost()) return done(LostError());
   if (destination.empty()) return done(absl::OkStatus());
-  if (const void* host = value.buffer()->host_pointer()) {
+  drivers::Buffer& buffer = BufferWith(value, offset, destination.size());
+  if (const void* host = buffer.host_pointer()) {
     // A resolved value never changes.
     std::memcpy(destination.data(), static_cast<const char*>(host) + offset, destination.size());
     return done(absl::OkStatus());
   }
   const Done counted = Counted(std::move(done));
-  const absl::Status started =
-      device_.StartCopyToHost(*value.buffer(), offset, destination, counted);
+  const absl::Status started = device_.StartCopyToHost(buffer, offset, destination, counted);
   if (!started.ok()) counted(started);
 }
 
@@ -218,10 +246,12 @@ Pool::Done Pool::Counted(Done done) {
   }
   auto held = std::make_shared<Done>(std::move(done));
   return [self = shared_from_this(), held = std::move(held)](const absl::Status& status) {
+    KILN_CHECK(*held != nullptr) << "a copy ended twice";
     (*held)(status);
     // Before the copy counts as ended, since it may hold the last reference to a call or a session.
     *held = nullptr;
     absl::MutexLock lock(&self->copies_mutex_);
+    KILN_CHECK_GT(self->copies_, 0);
     --self->copies_;
   };
 }

@@ -28,6 +28,8 @@ class Pool : public std::enable_shared_from_this<Pool> {
   // `limit_bytes` bounds the memory in use, within the device's memory; 0: all of the device's
   // memory. `device` must outlive the pool and its values.
   Pool(drivers::Device& device, int64_t limit_bytes);
+  // Requires: all memory has been freed. (Copies under way keep it alive.)
+  ~Pool();
 
   // `reclaimer` is called when an allocation does not fit, before it is refused, and frees what is
   // no longer needed. It may be called on any thread, with locks held. Call this before any
@@ -53,13 +55,16 @@ class Pool : public std::enable_shared_from_this<Pool> {
                                                   int64_t bytes_min = 0);
   // Memory without a type, for intermediate results; return it with Free.
   absl::StatusOr<std::unique_ptr<drivers::Buffer>> AllocateBytes(int64_t bytes);
-  // `owner`: the user whose bytes are in it (Account::top); null: several users.
+  // Requires: this pool has allocated it. `owner`: the user whose bytes are in it (Account::top);
+  // null: several users.
   void Free(std::unique_ptr<drivers::Buffer> buffer, const void* owner = nullptr);
   // Bytes cleared because they did not belong to the same user before; for tests.
   int64_t cleared_bytes() const { return cleared_.load(std::memory_order_relaxed); }
 
   // Called once, on a device thread or before the call returns; must not block.
   using Done = std::function<void(const absl::Status&)>;
+  // Requires of Fill, FillPart and Read: the value has a buffer, and the bytes are within it.
+  //
   // Writes the pieces, one after another, to a new value that no submitted work uses yet; other
   // copies can run in between. A list that uses it and is submitted from now on starts after
   // `done`, and blocks the lists after it until then. Does not resolve the value. The value and the

@@ -6,6 +6,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "compiler/ops/rules/infer.h"
+#include "proto/check/check.h"
 #include "server/buffers/pool.h"
 
 namespace kiln::buffers {
@@ -57,7 +58,11 @@ Value::Value(std::shared_ptr<const TensorType> type, std::unique_ptr<drivers::Bu
       account_(std::move(account)),
       life_(life),
       // bytes() needs type_, which is declared first.
-      held_bytes_(std::max(bytes(), bytes_min)) {}
+      held_bytes_(std::max(bytes(), bytes_min)) {
+  KILN_CHECK_EQ(buffer_ != nullptr, pool_ != nullptr);
+  KILN_CHECK(buffer_ == nullptr || type_ != nullptr);
+  KILN_CHECK_GE(held_bytes_, 0);
+}
 
 Value::~Value() {
   if (account_) account_->Remove(held_bytes_);
@@ -68,6 +73,9 @@ std::shared_ptr<Value> Value::Sharded(std::shared_ptr<const TensorType> type,
                                       std::shared_ptr<const Placement> placement,
                                       std::vector<std::shared_ptr<Value>> parts) {
   auto value = std::make_shared<Value>(std::move(type), nullptr, nullptr, nullptr);
+  KILN_CHECK_NE(placement, nullptr);
+  KILN_CHECK_EQ(parts.size(), placement->devices.size());
+  for (const std::shared_ptr<Value>& part : parts) KILN_CHECK_NE(part, nullptr);
   value->placement_ = std::move(placement);
   value->parts_ = std::move(parts);
   return value;
@@ -112,6 +120,7 @@ bool Value::AddWaiter(Waiter waiter) {
   if (resolved()) return false;
   absl::MutexLock lock(&mutex_);
   if (resolved_.load(std::memory_order_relaxed)) return false;
+  KILN_CHECK(waiter != nullptr);
   waiters_.push_back(std::move(waiter));
   return true;
 }

@@ -15,6 +15,7 @@
 #include "absl/types/span.h"
 #include "compiler/ir/dtype.h"
 #include "drivers/interface/buffer.h"
+#include "proto/check/check.h"
 #include "server/buffers/account.h"
 #include "server/buffers/placement.h"
 #include "server/memory/host_memory.h"
@@ -48,8 +49,9 @@ class Value {
   // A failed value has no device memory. `charge` is for its error.
   static std::shared_ptr<Value> Failed(absl::Status status, memory::Charge charge = {});
 
-  // A value on several devices: `parts` are pending values, by mesh coordinate. It has no memory
-  // itself. The code that resolves the parts must resolve it, too.
+  // A value on several devices: `parts` are pending values, one for each device of the placement,
+  // by mesh coordinate. It has no memory itself. The code that resolves the parts must resolve it,
+  // too.
   static std::shared_ptr<Value> Sharded(std::shared_ptr<const TensorType> type,
                                         std::shared_ptr<const Placement> placement,
                                         std::vector<std::shared_ptr<Value>> parts);
@@ -77,7 +79,10 @@ class Value {
 
   bool resolved() const { return resolved_.load(std::memory_order_acquire); }
   // Requires: resolved().
-  const absl::Status& status() const { return status_; }
+  const absl::Status& status() const {
+    KILN_DCHECK(resolved());
+    return status_;
+  }
   // Marks it and its parts as failed, because the run that computes it has failed. It will resolve
   // with that error, but possibly not before the runs after it end. The last reason counts.
   void Doom(const absl::Status& why) ABSL_LOCKS_EXCLUDED(mutex_);

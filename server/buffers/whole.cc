@@ -6,6 +6,7 @@
 
 #include "absl/base/thread_annotations.h"
 #include "absl/synchronization/mutex.h"
+#include "proto/check/check.h"
 
 namespace kiln::buffers {
 namespace {
@@ -82,6 +83,8 @@ class Joined {
     absl::Status first;
     {
       absl::MutexLock lock(&mutex_);
+      KILN_CHECK_LT(copy, statuses_.size());
+      KILN_CHECK_GT(left_, 0) << "a copy ended twice";
       statuses_[copy] = status;
       if (--left_ > 0) return;
       for (const absl::Status& each : statuses_) first.Update(each);
@@ -123,6 +126,7 @@ std::vector<Piece> PiecesOf(const Value& value, const std::vector<size_t>& place
                        }
                        piece.bytes = at + bytes - piece.begin;
                      });
+    KILN_CHECK_LE(piece.bytes, end - begin);
     if (piece.runs > 0) pieces.push_back(std::move(piece));
   }
   return pieces;
@@ -155,6 +159,7 @@ void ForEachRunWithin(const std::vector<int64_t>& shape, int64_t element_bytes, 
     if (at >= end) return;
     const int64_t first = std::max(begin - at, int64_t{0});
     const int64_t last = std::min(end - at, runs.bytes());
+    KILN_DCHECK_LE(first, last);
     run(at + first, runs.BeginInPart(number) + first, last - first);
   }
 }
@@ -175,6 +180,7 @@ absl::StatusOr<std::shared_ptr<Value>> AllocateParts(
     std::shared_ptr<const TensorType> type, std::shared_ptr<const Placement> placement,
     const std::function<absl::StatusOr<std::shared_ptr<Value>>(
         size_t place, std::shared_ptr<const TensorType> part)>& allocate) {
+  KILN_CHECK_EQ(placement->devices.size(), graph::NumDevices(placement->mesh));
   const auto part_type = std::make_shared<const TensorType>(
       TensorType{type->dtype, PartOf(*placement, type->shape, 0).memory});
   std::vector<std::shared_ptr<Value>> parts;

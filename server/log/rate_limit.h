@@ -19,6 +19,8 @@ class RateLimit {
   std::optional<int64_t> Admit(absl::Time now);
 
  private:
+  void Validate() const;
+
   const int admitted_max_;
   const absl::Duration window_;
   absl::Time begun_ = absl::InfinitePast();

@@ -8,6 +8,7 @@
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
 #include "compiler/ir/quoted.h"
+#include "proto/check/check.h"
 #include "server/errors/errors.h"
 
 namespace kiln::memory {
@@ -26,7 +27,10 @@ std::string Size(int64_t bytes) {
 
 }  // namespace
 
-absl::string_view Name(Use use) { return kNames[static_cast<size_t>(use)]; }
+absl::string_view Name(Use use) {
+  KILN_CHECK_LT(static_cast<int>(use), kNumUses);
+  return kNames[static_cast<size_t>(use)];
+}
 
 Charge& Charge::operator=(Charge&& other) noexcept {
   Release();
@@ -61,7 +65,22 @@ HostMemory::HostMemory(int64_t limit_bytes, int64_t accounts)
       shared_limit_(limit_bytes / 16 * 11),
       modest_(limit_bytes / 32) {}
 
+// Only at the end: meanwhile other threads change one of the counters and not yet another.
+HostMemory::~HostMemory() {
+  KILN_CHECK_EQ(used_bytes(), 0);
+  KILN_CHECK_EQ(shared_used_.load(), 0);
+  for (int i = 0; i < kNumUses; ++i)
+    KILN_CHECK_EQ(used_bytes(static_cast<Use>(i)), 0) << Name(static_cast<Use>(i));
+}
+
+Account::~Account() {
+  KILN_CHECK_EQ(own_.load(), 0) << name_;
+  KILN_CHECK_EQ(used_.load(), 0) << name_;
+}
+
 std::shared_ptr<Account> HostMemory::NewAccount(std::string name, std::shared_ptr<Account> parent) {
+  KILN_CHECK(parent == nullptr || parent->user() == parent.get()) << name;
+  KILN_CHECK(parent == nullptr || &parent->memory() == this) << name;
   return std::make_shared<Account>(shared_from_this(), std::move(name), std::move(parent));
 }
 

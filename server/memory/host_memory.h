@@ -78,6 +78,7 @@ class HostMemory : public std::enable_shared_from_this<HostMemory> {
  public:
   // `accounts`: the maximum number of accounts in use at a time.
   HostMemory(int64_t limit_bytes, int64_t accounts);
+  ~HostMemory();
 
   int64_t limit_bytes() const { return limit_; }
   int64_t used_bytes() const { return used_.load(std::memory_order_relaxed); }
@@ -127,6 +128,8 @@ class Account : public std::enable_shared_from_this<Account> {
         name_(std::move(name)),
         parent_(std::move(parent)),
         user_(std::move(user)) {}
+  // Charges, and accounts with this parent, keep it alive.
+  ~Account();
 
   // Limits all that the user's sessions hold. Requires: a user's account. 0: only the general
   // limits.

@@ -10,6 +10,7 @@
 
 #include "absl/base/thread_annotations.h"
 #include "absl/synchronization/mutex.h"
+#include "proto/check/check.h"
 #include "server/quota/meter.h"
 
 namespace kiln::quota {
@@ -27,9 +28,12 @@ class Gate {
     Pass& operator=(const Pass&) = delete;
 
     void Add(int64_t amount) {
+      KILN_CHECK_GE(amount, 0);
       brought_ += amount;
       gate_.meter_.ForceTake(amount);
     }
+    // Requires: it does not wait.
+    //
     // Returns true if it may bring more. Otherwise `go_on` is called once it may, by any thread,
     // without locks, possibly before this returns; or never, if this Pass is destroyed first.
     bool MayGoOn(std::function<void()> go_on) { return gate_.MayGoOn(number_, std::move(go_on)); }
@@ -44,6 +48,8 @@ class Gate {
   };
 
   explicit Gate(Scope scope) : meter_(std::move(scope)) {}
+  // Requires: all passes are destroyed.
+  ~Gate();
 
   // The gate must outlive the result.
   std::unique_ptr<Pass> Enter() ABSL_LOCKS_EXCLUDED(mutex_);
@@ -55,11 +61,14 @@ class Gate {
 
   bool MayGoOn(int64_t number, GoOn go_on) ABSL_LOCKS_EXCLUDED(mutex_);
   void Leave(int64_t number, int64_t amount) ABSL_LOCKS_EXCLUDED(mutex_);
+  // Requires: the pass is here.
   bool IsOpenFor(int64_t number) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
+    KILN_DCHECK(entered_.contains(number));
     return !meter_.IsFull() || entered_.begin()->first == number;
   }
   // Returns the callbacks of the passes that may continue now.
   std::vector<GoOn> TakeReady() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void Validate() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
   Meter meter_;
   absl::Mutex mutex_;

@@ -5,6 +5,7 @@
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
+#include "proto/check/check.h"
 #include "server/errors/errors.h"
 #include "server/state/line_file.h"
 
@@ -66,6 +67,8 @@ LimitStore::Overrides LimitStore::OverridesOf(const std::string& user) const {
 }
 
 absl::Status LimitStore::Set(const std::string& user, const Changes& changes) {
+  // A line of the file would have other fields.
+  KILN_CHECK(!user.empty() && user.find(' ') == std::string::npos) << user;
   absl::MutexLock lock(&mutex_);
   Users users = users_;
   Overrides& overrides = users[user];
@@ -88,7 +91,17 @@ absl::Status LimitStore::Set(const std::string& user, const Changes& changes) {
   for (const auto& [name, set] : users) lines.push_back(ToLine(name, set));
   if (absl::Status status = state::WriteLines(path_, kHeader, lines); !status.ok()) return status;
   users_ = std::move(users);
+  KILN_VALIDATE(*this, users_.size());
   return absl::OkStatus();
+}
+
+void LimitStore::Validate() const {
+  for (const auto& [user, overrides] : users_) {
+    KILN_CHECK(!user.empty() && user.find(' ') == std::string::npos) << user;
+    KILN_CHECK(!overrides.empty()) << "user " << user << " has only defaults";
+    for (const auto& [resource, limit] : overrides)
+      KILN_CHECK_LT(static_cast<int>(resource), kNumResources) << "user " << user;
+  }
 }
 
 std::map<std::string, LimitStore::Overrides> LimitStore::List() const {

@@ -46,10 +46,13 @@ class LimitStore {
         users_max_(users_max),
         users_(std::move(users)) {}
 
+  void Validate() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+
   const std::string path_;
   const Limits defaults_;
   const size_t users_max_;
   mutable absl::Mutex mutex_;
+  // Without users who have only defaults. A file may have more than `users_max_`.
   Users users_ ABSL_GUARDED_BY(mutex_);
 };
 

@@ -8,6 +8,7 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "proto/check/check.h"
 #include "server/quota/refusal.h"
 
 namespace kiln::quota {
@@ -42,6 +43,13 @@ class Meter {
  public:
   // `scope` is for messages. Without a user there is never a limit.
   explicit Meter(Scope scope = {}, int64_t limit = 0) : scope_(std::move(scope)), limit_(limit) {}
+  // Requires: all that was taken has been given back.
+  ~Meter() {
+    // Only now: meanwhile the sum may wrap for a moment, because of amounts that clients chose.
+    KILN_CHECK_EQ(used(), 0) << RowOf(scope_.resource).name << " of user " << scope_.user;
+  }
+  Meter(const Meter&) = delete;
+  Meter& operator=(const Meter&) = delete;
 
   int64_t used() const { return used_.load(std::memory_order_relaxed); }
   int64_t limit() const { return limit_.load(std::memory_order_relaxed); }
@@ -49,7 +57,8 @@ class Meter {
   // 0: no limit.
   void SetLimit(int64_t limit) { limit_.store(limit, std::memory_order_relaxed); }
 
-  // Returns Refusal, and takes nothing, if it does not fit.
+  // Returns Refusal, and takes nothing, if it does not fit. Each amount that was taken must be
+  // given back, in one or several parts, before the meter is destroyed.
   absl::Status Take(int64_t amount) {
     const int64_t limit = this->limit();
     // The sum with a client's number, such as 2^62 bytes, must not overflow.

@@ -29,6 +29,7 @@ TEST(Meter, WithoutALimitEverythingFits) {
   EXPECT_TRUE(meter.Take(int64_t{1} << 62).ok());
   EXPECT_TRUE(meter.Check(int64_t{1} << 62).ok());
   EXPECT_FALSE(meter.IsFull());
+  meter.Give(int64_t{1} << 62);
 }
 
 TEST(Meter, HugeAmountsDoNotOverflow) {
@@ -36,6 +37,7 @@ TEST(Meter, HugeAmountsDoNotOverflow) {
   ASSERT_TRUE(meter.Take(900).ok());
   EXPECT_FALSE(meter.Take(std::numeric_limits<int64_t>::max()).ok());
   EXPECT_EQ(meter.used(), 900);
+  meter.Give(900);
 }
 
 TEST(Meter, ALoweredLimitTakesNothingAway) {
@@ -48,6 +50,7 @@ TEST(Meter, ALoweredLimitTakesNothingAway) {
   *share = Share();
   EXPECT_EQ(meter.used(), 0);
   EXPECT_TRUE(meter.Take(4).ok());
+  meter.Give(4);
 }
 
 TEST(Meter, SharesGiveBackOnce) {
@@ -61,6 +64,15 @@ TEST(Meter, SharesGiveBackOnce) {
     moved.Release();
   }
   EXPECT_EQ(meter.used(), 0);
+}
+
+TEST(MeterDeathTest, EndsTheProcessIfAnAmountIsNotGivenBack) {
+  const auto leave_some = [] {
+    Meter meter({"ann", Resource::kPrograms}, 3);
+    meter.ForceTake(2);
+    meter.Give(1);
+  };
+  EXPECT_DEATH(leave_some(), "invariant violated: used\\(\\) == 0 .1 and 0.: programs of user ann");
 }
 
 TEST(Meter, ChecksWhatDoesNotAddUp) {

@@ -2,6 +2,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "proto/check/check.h"
 
 namespace kiln::quota {
 namespace {
@@ -33,7 +34,12 @@ constexpr ResourceRow kResources[kNumResources] = {
 
 absl::Span<const ResourceRow> Resources() { return kResources; }
 
-const ResourceRow& RowOf(Resource resource) { return kResources[static_cast<size_t>(resource)]; }
+const ResourceRow& RowOf(Resource resource) {
+  const auto index = static_cast<size_t>(resource);
+  KILN_CHECK_LT(index, kNumResources);
+  KILN_DCHECK_EQ(kResources[index].resource, resource);
+  return kResources[index];
+}
 
 std::optional<Resource> ParseResource(absl::string_view name) {
   for (const ResourceRow& row : kResources)
