@@ -15,6 +15,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/strip.h"
 #include "compiler/ir/quoted.h"
+#include "proto/check/check.h"
 #include "proto/text/printable.h"
 #include "server/log/log.h"
 
@@ -140,6 +141,12 @@ void AuditLog::Rotate() {
     log::Error("audit_failed", {{"why", std::string(status.message())}});
 }
 
+void AuditLog::Validate() const {
+  KILN_CHECK_GE(bytes_, 0);
+  // Without a file nothing is written.
+  KILN_CHECK(file_ >= 0) << path_;
+}
+
 void AuditLog::Append(AuditEvent event) {
   absl::MutexLock lock(&mutex_);
   event.number = ++last_number_;
@@ -148,6 +155,7 @@ void AuditLog::Append(AuditEvent event) {
   if (bytes_ > 0 && bytes_ + size > bytes_max_) Rotate();
   if (write(file_, line.data(), line.size()) == static_cast<ssize_t>(size)) {
     bytes_ += size;
+    KILN_VALIDATE(*this, 1);
     return;
   }
   log::Error("audit_failed", {{"why", strerror(errno)}, {"event", line}});

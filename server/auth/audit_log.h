@@ -56,6 +56,7 @@ class AuditLog {
   AuditLog(std::string path, int64_t bytes_max) : path_(std::move(path)), bytes_max_(bytes_max) {}
   absl::Status OpenFile() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void Rotate() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void Validate() const ABSL_SHARED_LOCKS_REQUIRED(mutex_);
 
   const std::string path_;
   const int64_t bytes_max_;

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "proto/check/check.h"
 #include "server/auth/token.h"
 #include "server/errors/errors.h"
 
@@ -52,7 +53,25 @@ bool VerifySecret(const std::string& hash, const std::string& secret) {
 }
 
 Authenticator::Authenticator(Options options)
-    : options_(std::move(options)), fingerprint_key_(RandomKey()) {}
+    : options_(std::move(options)), fingerprint_key_(RandomKey()) {
+  KILN_CHECK_NE(options_.store, nullptr);
+  KILN_CHECK_GT(options_.verifications_max, 0);
+}
+
+Authenticator::~Authenticator() {
+  absl::MutexLock lock(&mutex_);
+  KILN_CHECK_EQ(verifying_, 0);
+}
+
+void Authenticator::Validate() const {
+  KILN_CHECK_GE(verifying_, 0);
+  KILN_CHECK_LE(verifying_, options_.verifications_max);
+  for (const auto& [fingerprint, verified] : verified_) {
+    KILN_CHECK_EQ(fingerprint.size(), kFingerprintBytes);
+    KILN_CHECK_EQ(verified.principal.how, "token") << verified.principal.user;
+    KILN_CHECK(CheckUserName(verified.principal.user).ok()) << verified.principal.user;
+  }
+}
 
 std::optional<Principal> Authenticator::Remembered(const std::string& fingerprint) {
   // Read first: after a concurrent change, verified tokens are then dropped once more, rather than
@@ -86,6 +105,7 @@ absl::StatusOr<Principal> Authenticator::ByToken(const std::string& token) {
     if (auto known = Remembered(fingerprint)) return *known;
     version = version_;
     ++verifying_;
+    KILN_VALIDATE(*this, verified_.size());
   }
   // Looked up again, since the users may have changed meanwhile.
   const auto user = options_.store->FindByToken(parsed->id);
@@ -93,12 +113,14 @@ absl::StatusOr<Principal> Authenticator::ByToken(const std::string& token) {
   const bool right = stored != nullptr && !stored->IsExpired(options_.now()) &&
                      options_.verify(stored->hash, parsed->secret);
   absl::MutexLock lock(&mutex_);
+  KILN_CHECK_GT(verifying_, 0);
   --verifying_;
   if (!right) return BadToken();
   const Principal principal{user->name, user->role, "token"};
   // A result from before a change must not be remembered after it.
   if (version == options_.store->version() && version == version_)
     verified_[fingerprint] = {principal, *stored};
+  KILN_VALIDATE(*this, verified_.size());
   return principal;
 }
 

@@ -41,6 +41,8 @@ class Authenticator {
     std::function<bool(const std::string&, const std::string&)> verify = VerifySecret;
   };
   explicit Authenticator(Options options);
+  // Requires: no call is under way.
+  ~Authenticator();
 
   // UNAUTHENTICATED, with the same message for an unknown, a wrong and a revoked token.
   absl::StatusOr<Principal> ByToken(const std::string& token) ABSL_LOCKS_EXCLUDED(mutex_);
@@ -77,6 +79,7 @@ class Authenticator {
   bool HasRoom() const ABSL_SHARED_LOCKS_REQUIRED(mutex_) {
     return verifying_ < options_.verifications_max;
   }
+  void Validate() const ABSL_SHARED_LOCKS_REQUIRED(mutex_);
 
   const Options options_;
   const std::string fingerprint_key_;  // random, per process

@@ -11,6 +11,7 @@
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
 #include "compiler/ir/quoted.h"
+#include "proto/check/check.h"
 #include "server/errors/errors.h"
 #include "server/state/line_file.h"
 
@@ -196,11 +197,23 @@ absl::Status UserStore::Replace(Users users) {
   if (absl::Status status = state::WriteLines(path_, kHeader, lines); !status.ok()) return status;
   users_ = std::move(users);
   ++version_;
+  KILN_VALIDATE(*this, users_.size());
   return absl::OkStatus();
+}
+
+void UserStore::Validate() const {
+  KILN_CHECK_GT(version_, 0);
+  for (const auto& [name, user] : users_) {
+    KILN_CHECK_EQ(user.name, name);
+    // Otherwise a line of the file would have other fields.
+    KILN_CHECK(CheckUserName(name).ok()) << name;
+    KILN_CHECK_LE(user.tokens.size(), kTokensMax) << name;
+  }
 }
 
 absl::Status UserStore::Add(const StoredUser& user) {
   if (absl::Status status = CheckUserName(user.name); !status.ok()) return status;
+  KILN_CHECK_LE(user.tokens.size(), kTokensMax) << user.name;
   absl::MutexLock lock(&mutex_);
   const auto found = users_.find(user.name);
   if (found != users_.end() && !found->second.revoked) {
@@ -254,6 +267,7 @@ absl::Status UserStore::AddToken(const std::string& name, const StoredToken& tok
                               "TOO_MANY_TOKENS", {{"limit", absl::StrCat(kTokensMax)}});
   }
   tokens.push_back(token);
+  KILN_CHECK_LE(tokens.size(), kTokensMax) << name;
   return Replace(std::move(users));
 }
 
@@ -263,6 +277,7 @@ absl::StatusOr<std::string> UserStore::RevokeToken(const std::string& token_id) 
   for (auto& [name, user] : users) {
     if (user.revoked || user.FindToken(token_id) == nullptr) continue;
     std::erase_if(user.tokens, [&](const StoredToken& token) { return token.id == token_id; });
+    KILN_CHECK(user.FindToken(token_id) == nullptr) << name;
     const std::string whose = name;
     if (absl::Status status = Replace(std::move(users)); !status.ok()) return status;
     return whose;

@@ -73,7 +73,7 @@ class UserStore {
   static absl::Status CheckNotLost(const std::string& path, const std::string& made_later);
 
   // Replaces a revoked user with the same name. ALREADY_EXISTS: that user is not revoked.
-  // RESOURCE_EXHAUSTED: there are too many users.
+  // RESOURCE_EXHAUSTED: there are too many users. Requires: at most kTokensMax tokens.
   absl::Status Add(const StoredUser& user) ABSL_LOCKS_EXCLUDED(mutex_);
   // NOT_FOUND: there is no such user, or the user is already revoked.
   absl::Status Revoke(const std::string& name, absl::Time now) ABSL_LOCKS_EXCLUDED(mutex_);
@@ -107,6 +107,7 @@ class UserStore {
   UserStore(std::string path, int users_max, Users users)
       : path_(std::move(path)), users_max_(users_max), users_(std::move(users)) {}
   absl::Status Replace(Users users) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void Validate() const ABSL_SHARED_LOCKS_REQUIRED(mutex_);
 
   const std::string path_;
   const int users_max_;

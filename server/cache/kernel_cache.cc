@@ -13,6 +13,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_replace.h"
 #include "absl/time/clock.h"
+#include "proto/check/check.h"
 #include "proto/digest/sha256.h"
 #include "server/cache/statement.h"
 #include "server/log/log.h"
@@ -59,11 +60,16 @@ constexpr char kSchema[] =
     // Contains everything that sizes and eviction need, so that neither reads the values.
     "CREATE INDEX IF NOT EXISTS kernels_used ON kernels(used, bytes, key);";
 
+constexpr size_t kDigestBytes = 32;
+
 // Binary, since rows are many and small.
 std::string DigestOf(const std::string& key) {
   Sha256 digest;
   digest.Update(key);
-  return digest.Finish();
+  std::string bytes = digest.Finish();
+  // Secret::Seal relies on it.
+  KILN_CHECK_EQ(bytes.size(), kDigestBytes);
+  return bytes;
 }
 
 // Escapes a path for SQLite's URIs (sqlite.org/uri.html).
@@ -214,6 +220,8 @@ bool KernelCache::Ready() {
     complained_ = true;
     log::Warning("kernel_cache_off", {{"why", std::string(status.message())}});
   }
+  KILN_CHECK_EQ(status.ok(), database_ != nullptr);
+  KILN_CHECK(database_ == nullptr || secret_.has_value());
   return status.ok();
 }
 
@@ -231,6 +239,7 @@ std::optional<std::string> KernelCache::Get(const std::string& key) {
 
 KernelCache::Lookup KernelCache::Find(const std::string& digest,
                                       std::optional<std::string>* value) {
+  KILN_CHECK_NE(database_, nullptr);
   const int64_t now = absl::ToUnixSeconds(options_.now());
   const int found = database_->get.Blob(1, digest).Step();
   std::string sealed;
@@ -243,6 +252,7 @@ KernelCache::Lookup KernelCache::Find(const std::string& digest,
   database_->get.Reset();
   if (found == SQLITE_CORRUPT || found == SQLITE_NOTADB) MoveAside(sqlite3_errstr(found));
   if (found != SQLITE_ROW) return Lookup::kMiss;
+  KILN_CHECK_NE(database_, nullptr);
   *value = secret_->Unseal(digest, sealed);
   if (!value->has_value()) {
     Drop(digest);
@@ -263,6 +273,7 @@ void KernelCache::Drop(const std::string& digest) {
       {{"path", path_},
        {"row", absl::BytesToHexString(digest).substr(0, 12)},
        {"why", "it was not written with the key of this cache; the kernel is compiled again"}});
+  KILN_CHECK_EQ(digest.size(), kDigestBytes);
   if (database_->is_read_only) return;
   database_->drop.Blob(1, digest).Step();
   database_->drop.Reset();
@@ -276,6 +287,7 @@ void KernelCache::Put(const std::string& key, const std::string& value) {
   if (database_->is_read_only) return;
   const std::string sealed = secret_->Seal(digest, value);
   const int64_t size = static_cast<int64_t>(sealed.size() + digest.size());
+  KILN_CHECK_GT(size, value.size());
   const int64_t now = absl::ToUnixSeconds(options_.now());
   const int done = database_->put.Blob(1, digest).Blob(2, sealed).Int(3, size).Int(4, now).Step();
   database_->put.Reset();

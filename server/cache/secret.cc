@@ -20,6 +20,7 @@
 #include "absl/strings/escaping.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "proto/check/check.h"
 
 namespace kiln::cache {
 namespace {
@@ -147,6 +148,9 @@ std::string Authenticator::Finish() {
   std::string tag(kTagBytes, '\0');
   size_t size = 0;
   EVP_MAC_final(context_, reinterpret_cast<unsigned char*>(tag.data()), &size, tag.size());
+  // It fails only without memory, where operator new ends the process as well. Without this, the
+  // tag would be zeros, which anyone can write.
+  KILN_CHECK_EQ(size, kTagBytes);
   return tag;
 }
 
@@ -190,11 +194,14 @@ std::string Secret::Tag(absl::string_view key_digest, absl::string_view value) c
   HMAC(EVP_sha256(), bytes_.data(), static_cast<int>(bytes_.size()),
        reinterpret_cast<const unsigned char*>(message.data()), message.size(),
        reinterpret_cast<unsigned char*>(tag.data()), &size);
+  KILN_CHECK_EQ(size, kTagBytes);
   return tag;
 }
 
 std::string Secret::Seal(absl::string_view key_digest, absl::string_view value) const {
-  return absl::StrCat(Tag(key_digest, value), value);
+  std::string sealed = absl::StrCat(Tag(key_digest, value), value);
+  KILN_CHECK_EQ(sealed.size(), kTagBytes + value.size());
+  return sealed;
 }
 
 std::optional<std::string> Secret::Unseal(absl::string_view key_digest,

@@ -5,6 +5,8 @@
 #include <set>
 #include <string>
 
+#include "proto/check/check.h"
+
 namespace kiln::metrics {
 
 // The first names keep their own value permanently, so that counters never decrease; later names
@@ -17,6 +19,7 @@ class BoundedNames {
     if (known_.contains(name)) return name;
     if (static_cast<int>(known_.size()) >= names_max_) return "other";
     known_.insert(name);
+    KILN_CHECK_LE(known_.size(), names_max_);
     return name;
   }
 

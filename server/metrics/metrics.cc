@@ -13,6 +13,7 @@
 #include "absl/base/thread_annotations.h"
 #include "absl/strings/ascii.h"
 #include "absl/synchronization/mutex.h"
+#include "proto/check/check.h"
 #include "server/metrics/buckets.h"
 #include "server/metrics/gauge_collector.h"
 #include "server/metrics/program_collector.h"
@@ -122,6 +123,7 @@ DeviceMetrics* Metrics::ForDevice(const std::string& device) {
     entry = std::make_unique<PrometheusDevice>(
         implementation_->families, implementation_->programs->ForDevice(device), device);
   }
+  KILN_CHECK_NE(entry, nullptr);
   return entry.get();
 }
 

@@ -6,6 +6,7 @@
 #include <utility>
 #include <vector>
 
+#include "proto/check/check.h"
 #include "server/metrics/buckets.h"
 
 namespace kiln::metrics {
@@ -58,6 +59,7 @@ ProgramTimes::Kernel& ProgramTimes::FindKernel(User& user, Times& times, absl::s
   if (has_name) {
     ++user.kernels;
     ++kernels_;
+    KILN_CHECK_LE(kernels_, kKernelNamesMax);
   }
   return times.kernels[has_name ? std::string(name) : kOther];
 }
@@ -65,6 +67,7 @@ ProgramTimes::Kernel& ProgramTimes::FindKernel(User& user, Times& times, absl::s
 void ProgramTimes::Divide(User& user, Times& times) {
   const double seconds = std::exchange(times.undivided_seconds, 0);
   if (seconds == 0) return;
+  KILN_CHECK_NE(times.shares, nullptr);
   for (const KernelShares::Share& share : times.shares->kernels)
     FindKernel(user, times, share.kernel).seconds += seconds * share.share;
   times.outside_seconds += seconds * times.shares->outside;
@@ -97,6 +100,7 @@ ProgramTimes::Times& ProgramTimes::Find(User& user, absl::string_view program) {
   if (own >= kProgramNamesMax - programs_ + idle_) return OthersOf(user);
   if (programs_ >= kProgramNamesMax) DropMostIdle();
   ++programs_;
+  KILN_CHECK_LE(programs_, kProgramNamesMax);
   return *user.programs.try_emplace(program, std::make_unique<Times>(true)).first->second;
 }
 
@@ -110,7 +114,9 @@ void ProgramTimes::DropMostIdle() {
       most = program;
     }
   }
+  KILN_CHECK_NE(user, nullptr);
   const auto dropped = std::move(most->second);
+  KILN_CHECK(dropped->is_idle());
   Divide(*user, *dropped);
   user->programs.erase(most);
   Times& others = OthersOf(*user);
@@ -127,6 +133,9 @@ void ProgramTimes::DropMostIdle() {
   --user->idle;
   --idle_;
   --programs_;
+  KILN_CHECK_GE(idle_, 0);
+  KILN_CHECK_GE(kernels_, 0);
+  KILN_CHECK_LT(programs_, kProgramNamesMax);
 }
 
 void ProgramTimes::RunFinished(const RunLabels& run, double seconds,
@@ -146,12 +155,14 @@ void ProgramTimes::RunFinished(const RunLabels& run, double seconds,
     times.shares = shares;
     times.undivided_seconds += seconds;
   }
+  KILN_VALIDATE(*this, entries());
 }
 
 void ProgramTimes::KernelRan(const RunLabels& run, absl::string_view kernel, double seconds) {
   absl::MutexLock lock(&mutex_);
   User& user = FindUser(run.user);
   FindKernel(user, Find(user, run.program), kernel).launches.Observe(seconds);
+  KILN_VALIDATE(*this, entries());
 }
 
 void ProgramTimes::Age(User& user, Times& times) {
@@ -184,6 +195,40 @@ void ProgramTimes::Scrape(Families& families) {
     }
     if (user.others != nullptr) add(kOther, *user.others);
   }
+  KILN_VALIDATE(*this, entries());
+}
+
+void ProgramTimes::Validate() const {
+  size_t programs = 0;
+  int idle = 0, kernels = 0;
+  for (const auto& [name, user] : users_) {
+    ValidateUser(name, user);
+    programs += user.programs.size();
+    idle += user.idle;
+    kernels += user.kernels;
+  }
+  KILN_CHECK_LE(users_.size(), kUserNamesMax + 1);  // one is "other"
+  KILN_CHECK_EQ(programs, programs_);
+  KILN_CHECK_EQ(idle, idle_);
+  KILN_CHECK_EQ(kernels, kernels_);
+  KILN_CHECK_LE(programs_, kProgramNamesMax);
+  KILN_CHECK_LE(kernels_, kKernelNamesMax);
+}
+
+void ProgramTimes::ValidateUser(const std::string& name, const User& user) {
+  int idle = 0, kernels = 0;
+  for (const auto& [program, times] : user.programs) {
+    KILN_CHECK(times != nullptr && times->has_name) << name << " " << program;
+    KILN_CHECK(times->undivided_seconds == 0 || times->shares != nullptr) << name << " " << program;
+    idle += times->is_idle() ? 1 : 0;
+    for (const auto& [kernel, of_kernel] : times->kernels) kernels += kernel == kOther ? 0 : 1;
+  }
+  KILN_CHECK_EQ(user.idle, idle) << name;
+  KILN_CHECK_EQ(user.kernels, kernels) << name;
+  if (user.others == nullptr) return;
+  KILN_CHECK(!user.others->has_name) << name;
+  KILN_CHECK_EQ(user.others->undivided_seconds, 0) << name;
+  KILN_CHECK_LE(user.others->kernels.size(), 1) << name;  // "other"
 }
 
 }  // namespace kiln::metrics

@@ -83,6 +83,11 @@ class ProgramTimes {
   // Drops the most idle program of all users. Requires: there is an idle one.
   void DropMostIdle() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void Age(User& user, Times& times) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  size_t entries() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
+    return users_.size() + static_cast<size_t>(programs_ + kernels_);
+  }
+  void Validate() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  static void ValidateUser(const std::string& name, const User& user);
 
   const std::string device_;
   absl::Mutex mutex_;

@@ -32,8 +32,6 @@ class Gate {
       brought_ += amount;
       gate_.meter_.ForceTake(amount);
     }
-    // Requires: it does not wait.
-    //
     // Returns true if it may bring more. Otherwise `go_on` is called once it may, by any thread,
     // without locks, possibly before this returns; or never, if this Pass is destroyed first.
     bool MayGoOn(std::function<void()> go_on) { return gate_.MayGoOn(number_, std::move(go_on)); }
