@@ -6,6 +6,7 @@
 #include <string>
 
 #include "absl/strings/string_view.h"
+#include "proto/check/check.h"
 
 namespace kiln::relay {
 
@@ -19,6 +20,7 @@ class Buffer {
   void Append(absl::string_view more) { text_.append(more.data(), more.size()); }
   // Requires: count <= size().
   void Consume(size_t count) {
+    KILN_CHECK_LE(count, size());
     begin_ += count;
     if (begin_ < text_.size()) {
       // Amortized: moving the rest costs no more than appending the consumed bytes did.

@@ -2,10 +2,13 @@
 
 #include <algorithm>
 
+#include "proto/check/check.h"
+
 namespace kiln::relay {
 
 void CallBudgets::Connection::SetUser(const std::string& user) {
   absl::MutexLock lock(&budgets_.mutex_);
+  KILN_CHECK(!owners_.empty());
   owners_.resize(1);
   owners_.push_back(budgets_.User(user));
 }
@@ -37,6 +40,7 @@ std::unique_ptr<CallBudgets::Connection> CallBudgets::Open(const std::string& or
 
 absl::Duration CallBudgets::Take(const std::vector<std::shared_ptr<Owner>>& owners, Bucket bucket,
                                  absl::Time now) {
+  KILN_CHECK(!owners.empty());
   now_ = std::max(now_, now);
   absl::Duration wait = absl::ZeroDuration();
   for (const auto& owner : owners) wait = std::max(wait, ((*owner).*bucket).Wait(now));
@@ -55,14 +59,29 @@ std::shared_ptr<CallBudgets::Owner> CallBudgets::MakeOwner(Rate Rates::*whose,
 std::shared_ptr<CallBudgets::Owner> CallBudgets::Origin(const std::string& origin) {
   if (const auto found = origins_.find(origin); found != origins_.end()) return found->second;
   if (!HasPlace(origins_)) return other_origins_;
-  return origins_.emplace(origin, MakeOwner(&Rates::origin, rates_.greetings_of_origin))
-      .first->second;
+  const auto added =
+      origins_.emplace(origin, MakeOwner(&Rates::origin, rates_.greetings_of_origin)).first;
+  KILN_VALIDATE(*this, origins_.size() + users_.size());
+  return added->second;
 }
 
 std::shared_ptr<CallBudgets::Owner> CallBudgets::User(const std::string& user) {
   if (const auto found = users_.find(user); found != users_.end()) return found->second;
   if (!HasPlace(users_)) return other_users_;
-  return users_.emplace(user, MakeOwner(&Rates::user, rates_.greetings)).first->second;
+  const auto added = users_.emplace(user, MakeOwner(&Rates::user, rates_.greetings)).first;
+  KILN_VALIDATE(*this, origins_.size() + users_.size());
+  return added->second;
+}
+
+void CallBudgets::Validate() const {
+  for (const Table* table : {&origins_, &users_}) {
+    KILN_CHECK_LE(table->size(), kBucketsMax);
+    for (const auto& [name, owner] : *table) {
+      KILN_CHECK_NE(owner, nullptr) << name;
+      // The common buckets are in no table, from which HasPlace could drop them.
+      KILN_CHECK(owner != strangers_ && owner != other_origins_ && owner != other_users_) << name;
+    }
+  }
 }
 
 // A full bucket has no history, so it can be dropped.

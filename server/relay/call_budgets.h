@@ -103,6 +103,7 @@ class CallBudgets {
   std::shared_ptr<Owner> User(const std::string& user) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   absl::Duration Take(const std::vector<std::shared_ptr<Owner>>& owners, Bucket bucket,
                       absl::Time now) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void Validate() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   // Makes room in a full table. Returns false if there is none.
   bool HasPlace(Table& table) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 

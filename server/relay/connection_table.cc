@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <utility>
 
+#include "proto/check/check.h"
+
 namespace kiln::relay {
 
 ConnectionLimits ConnectionLimits::ForFiles(uint64_t files) {
@@ -22,8 +24,11 @@ ConnectionLimits ConnectionLimits::ForFiles(uint64_t files) {
 std::vector<uint64_t> ConnectionTable::Add(uint64_t number, const std::string& origin,
                                            std::shared_ptr<Activity> activity) {
   absl::MutexLock lock(&mutex_);
+  KILN_CHECK_NE(activity, nullptr);
   Insert(number, {false, origin, std::move(activity)});
-  return CloseExcess(origins_.at(origin), limits_.strangers_max);
+  std::vector<uint64_t> closed = CloseExcess(origins_.at(origin), limits_.strangers_max);
+  KILN_VALIDATE(*this, entries_.size());
+  return closed;
 }
 
 std::vector<uint64_t> ConnectionTable::SetUser(uint64_t number, const std::string& user) {
@@ -33,18 +38,23 @@ std::vector<uint64_t> ConnectionTable::SetUser(uint64_t number, const std::strin
   std::shared_ptr<Activity> activity = entry->second.activity;
   RemoveLocked(number);
   Insert(number, {true, user, std::move(activity)});
-  return CloseExcess(users_.at(user), limits_.user_max);
+  std::vector<uint64_t> closed = CloseExcess(users_.at(user), limits_.user_max);
+  KILN_VALIDATE(*this, entries_.size());
+  return closed;
 }
 
 void ConnectionTable::Insert(uint64_t number, Entry entry) {
   (entry.is_users ? users_ : origins_)[entry.owner].insert(number);
   if (!entry.is_users) ++strangers_;
-  entries_.emplace(number, std::move(entry));
+  const bool is_new = entries_.emplace(number, std::move(entry)).second;
+  KILN_CHECK(is_new) << "connection " << number;
 }
 
 void ConnectionTable::Remove(uint64_t number) {
   absl::MutexLock lock(&mutex_);
   RemoveLocked(number);
+  KILN_CHECK(!entries_.contains(number)) << "connection " << number;
+  KILN_VALIDATE(*this, entries_.size());
 }
 
 size_t ConnectionTable::size() const {
@@ -73,6 +83,7 @@ bool ConnectionTable::IsMoreSilent(uint64_t a, uint64_t b) const {
 }
 
 uint64_t ConnectionTable::MostSilent(const std::set<uint64_t>& numbers) const {
+  KILN_CHECK(!numbers.empty());
   return *std::min_element(numbers.begin(), numbers.end(),
                            [&](uint64_t a, uint64_t b) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
                              return IsMoreSilent(a, b);
@@ -80,6 +91,7 @@ uint64_t ConnectionTable::MostSilent(const std::set<uint64_t>& numbers) const {
 }
 
 uint64_t ConnectionTable::MostSilentOfMost(const Owners& owners) const {
+  KILN_CHECK(!owners.empty());
   size_t highest = 0;
   uint64_t number = 0;
   for (const auto& [owner, numbers] : owners) {
@@ -96,11 +108,42 @@ void ConnectionTable::RemoveLocked(uint64_t number) {
   const auto entry = entries_.find(number);
   if (entry == entries_.end()) return;
   Owners& owners = entry->second.is_users ? users_ : origins_;
-  if (!entry->second.is_users) --strangers_;
+  if (!entry->second.is_users) {
+    KILN_CHECK_GT(strangers_, 0);
+    --strangers_;
+  }
   const auto owner = owners.find(entry->second.owner);
-  owner->second.erase(number);
+  KILN_CHECK(owner != owners.end()) << entry->second.owner;
+  const size_t erased = owner->second.erase(number);
+  KILN_CHECK_EQ(erased, 1) << "connection " << number;
   if (owner->second.empty()) owners.erase(owner);
   entries_.erase(entry);
+}
+
+void ConnectionTable::Validate() const {
+  ValidateOwners(users_, true, limits_.user_max);
+  ValidateOwners(origins_, false, limits_.strangers_max);
+  size_t owned = 0, strangers = 0;
+  for (const auto& [user, numbers] : users_) owned += numbers.size();
+  for (const auto& [origin, numbers] : origins_) strangers += numbers.size();
+  KILN_CHECK_EQ(owned + strangers, entries_.size());
+  KILN_CHECK_EQ(strangers, strangers_);
+  KILN_CHECK_LE(strangers_, limits_.all_strangers_max);
+  KILN_CHECK_LE(entries_.size(), limits_.connections_max);
+}
+
+void ConnectionTable::ValidateOwners(const Owners& owners, bool are_users, size_t owned_max) const {
+  for (const auto& [owner, numbers] : owners) {
+    KILN_CHECK(!numbers.empty()) << owner;
+    KILN_CHECK_LE(numbers.size(), owned_max) << owner;
+    for (const uint64_t number : numbers) {
+      const auto entry = entries_.find(number);
+      KILN_CHECK(entry != entries_.end()) << "connection " << number << " of " << owner;
+      KILN_CHECK_EQ(entry->second.owner, owner) << "connection " << number;
+      KILN_CHECK_EQ(entry->second.is_users, are_users) << "connection " << number;
+      KILN_CHECK_NE(entry->second.activity, nullptr) << "connection " << number;
+    }
+  }
 }
 
 }  // namespace kiln::relay

@@ -83,8 +83,12 @@ class ConnectionTable {
   bool IsMoreSilent(uint64_t a, uint64_t b) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   uint64_t MostSilent(const std::set<uint64_t>& numbers) const
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  // Requires: there is an owner.
   uint64_t MostSilentOfMost(const Owners& owners) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void RemoveLocked(uint64_t number) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void Validate() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void ValidateOwners(const Owners& owners, bool are_users, size_t owned_max) const
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
   const ConnectionLimits limits_;
   mutable absl::Mutex mutex_;

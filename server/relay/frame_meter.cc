@@ -4,6 +4,7 @@
 
 #include "absl/status/statusor.h"
 #include "absl/strings/str_cat.h"
+#include "proto/check/check.h"
 
 namespace kiln::relay {
 namespace {
@@ -29,11 +30,14 @@ absl::StatusOr<size_t> FrameMeter::Pass(absl::string_view bytes,
   if (bytes.substr(0, preface.size()) != preface)
     return absl::InvalidArgumentError("the client does not speak HTTP/2");
   preface_bytes_ += preface.size();
+  KILN_CHECK_LE(preface_bytes_, kPreface.size());
   size_t passed = preface.size();
   while (true) {
     const size_t payload = std::min<size_t>(payload_left_, bytes.size() - passed);
     payload_left_ -= static_cast<int64_t>(payload);
     passed += payload;
+    KILN_CHECK_LE(passed, bytes.size());
+    KILN_VALIDATE(*this, 1);
     if (bytes.size() - passed < kFrameHeaderBytes || !has_preface()) return passed;
     const Frame frame = ParseFrameHeader(bytes.substr(passed));
     if (!admit(frame)) return passed;
@@ -41,6 +45,14 @@ absl::StatusOr<size_t> FrameMeter::Pass(absl::string_view bytes,
     payload_left_ = frame.payload_bytes;
     passed += kFrameHeaderBytes;
   }
+}
+
+void FrameMeter::Validate() const {
+  KILN_CHECK_GE(payload_left_, 0);
+  KILN_CHECK_LT(payload_left_, int64_t{1} << 24);
+  KILN_CHECK(payload_left_ == 0 || has_preface());
+  KILN_CHECK_GE(header_block_bytes_, 0);
+  KILN_CHECK_LE(header_block_bytes_, kHeaderBlockBytesMax);
 }
 
 absl::Status FrameMeter::CheckHeaderBlock(const Frame& frame) {

@@ -40,6 +40,7 @@ class FrameMeter {
 
  private:
   absl::Status CheckHeaderBlock(const Frame& frame);
+  void Validate() const;
 
   size_t preface_bytes_ = 0;  // bytes of the preface that have passed
   int64_t payload_left_ = 0;  // of the frame whose header has passed

@@ -13,6 +13,7 @@
 
 #include "absl/status/statusor.h"
 #include "absl/strings/str_cat.h"
+#include "proto/check/check.h"
 
 namespace kiln::relay {
 namespace {
@@ -71,7 +72,10 @@ Link::Link(Options options)
     : options_(std::move(options)),
       client_(options_.tls == nullptr
                   ? MakePlainEnd(options_.client_file)
-                  : MakeTlsEnd(options_.client_file, options_.tls, &why_no_tls_)) {}
+                  : MakeTlsEnd(options_.client_file, options_.tls, &why_no_tls_)) {
+  KILN_CHECK_NE(options_.budgets, nullptr);
+  KILN_CHECK_NE(options_.activity, nullptr);
+}
 
 Link::~Link() {
   if (connection_ != nullptr) connection_->MarkClosed();
@@ -91,6 +95,7 @@ absl::Status Link::Advance(absl::Time now) {
     moved |= WriteServer();
     moved |= ReadServer();
     moved |= WriteClient();
+    KILN_VALIDATE(*this, 1);
   }
   // There is no client left to read the answers.
   if (client_ended_ && admitted_bytes_ == 0) return Ended("client");
@@ -137,6 +142,8 @@ absl::Status Link::Introduce(absl::Time now) {
 }
 
 absl::Status Link::HandOver(absl::Time now) {
+  KILN_CHECK(connection_ == nullptr) << options_.name;
+  KILN_CHECK(meter_.has_preface()) << options_.name;
   Peer peer = options_.peer;
   peer.certificate_name = client_->CertificateName();
   auto budget = options_.budgets->Open(peer.origin, now);
@@ -155,6 +162,7 @@ absl::Status Link::AdmitFrames(absl::Time now) {
   const auto passed = meter_.Pass(waiting, [&](const Frame& frame) { return Admit(frame, now); });
   if (!passed.ok()) return passed.status();
   admitted_bytes_ += *passed;
+  KILN_CHECK_LE(admitted_bytes_, to_server_.size());
   if (now >= held_until_) held_since_ = absl::InfiniteFuture();
   if (now - held_since_ < kHeldMax) return absl::OkStatus();
   return absl::ResourceExhaustedError(
@@ -189,6 +197,7 @@ bool Link::ReadClient(absl::Time now) {
   client_drained_ = io.outcome != Io::kDone || (options_.tls == nullptr && io.bytes < size);
   if (io.outcome == Io::kEnded) client_ended_ = true;
   if (io.outcome != Io::kDone) read_waits_ = io.outcome;
+  KILN_CHECK_LE(io.bytes, size);
   if (server_reads_) to_server_.Append({Scratch(), io.bytes});
   return io.outcome == Io::kDone;
 }
@@ -204,6 +213,7 @@ bool Link::WriteServer() {
     server_drained_ = false;
     return false;
   }
+  KILN_CHECK_LE(io.bytes, admitted_bytes_);
   connection_->AddReceived(io.bytes);
   admitted_bytes_ -= io.bytes;
   to_server_.Consume(io.bytes);
@@ -239,6 +249,17 @@ void Link::Linger(absl::Time now) {
   if (!to_client_.empty() || std::exchange(said_end_, true)) return;
   client_->EndWriting();
   close_at_ = std::min(close_at_, now + kLinger);
+}
+
+void Link::Validate() const {
+  KILN_CHECK_EQ(connection_ != nullptr, server_file_ >= 0);
+  KILN_CHECK_LE(admitted_bytes_, to_server_.size());
+  KILN_CHECK_LT(to_server_.size(), kBufferBytesMax + kReadBytes);
+  KILN_CHECK_LT(to_client_.size(), kBufferBytesMax + kReadBytes);
+  // An end that has closed the connection takes nothing any more.
+  KILN_CHECK(!server_ended_ || !server_reads_);
+  KILN_CHECK(!said_end_ || server_ended_);
+  KILN_CHECK(server_reads_ || admitted_bytes_ == 0 || server_ended_);
 }
 
 void Link::SetInterest(absl::Time now, bool may_go_on) {

@@ -87,6 +87,7 @@ class Link {
   size_t ReadBytes() const;
   void Linger(absl::Time now);
   void SetInterest(absl::Time now, bool may_go_on);
+  void Validate() const;
 
   const Options options_;
   std::string why_no_tls_;

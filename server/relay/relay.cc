@@ -19,6 +19,7 @@
 #include "absl/base/thread_annotations.h"
 #include "absl/strings/str_cat.h"
 #include "absl/synchronization/mutex.h"
+#include "proto/check/check.h"
 #include "server/relay/link.h"
 
 namespace kiln::relay {
@@ -116,6 +117,25 @@ class Relay::Loop {
     bool is_leaving = false;
   };
 
+  // Holds between two rounds. Used by the thread only.
+  void Validate() const ABSL_LOCKS_EXCLUDED(mutex_) {
+    size_t timed = 0, leaving = 0;
+    for (const auto& [number, one] : served_) {
+      KILN_CHECK_NE(one->link, nullptr) << "connection " << number;
+      KILN_CHECK_EQ(one->link->number(), number);
+      KILN_CHECK(!one->is_over) << "connection " << number;
+      leaving += one->is_leaving ? 1 : 0;
+      if (one->time == absl::InfiniteFuture()) continue;
+      ++timed;
+      KILN_CHECK(times_.contains({one->time, one.get()})) << "connection " << number;
+    }
+    KILN_CHECK_EQ(timed, times_.size());
+    KILN_CHECK_EQ(leaving, leaving_.size());
+    KILN_CHECK(over_.empty());
+    absl::MutexLock lock(&mutex_);
+    KILN_CHECK_EQ(links_count_, served_.size() + added_.size());
+  }
+
   void Wake() { eventfd_write(wake_, 1); }
   // An event's pointer identifies the end of the link: the lowest bit is set for the server's.
   static void* ClientOf(Served* served) { return served; }
@@ -132,6 +152,7 @@ class Relay::Loop {
     while (TakeOrders()) {
       Wait();
       DropEnded();
+      KILN_VALIDATE(*this, served_.size());
     }
     served_.clear();
   }
@@ -168,12 +189,15 @@ class Relay::Loop {
       if (link == nullptr || link->number() != number) continue;
       link.reset();
       table_.Remove(number);
+      KILN_CHECK_GT(links_count_, 0);
       --links_count_;
     }
   }
 
   void Leave(Served& one) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
     if (one.is_over) return;
+    KILN_CHECK(one.is_leaving);
+    KILN_CHECK_GT(links_count_, 0);
     Forget(one);
     std::unique_ptr<Link> link = std::move(one.link);
     const uint64_t number = link->number();
@@ -188,7 +212,9 @@ class Relay::Loop {
     auto served = std::make_unique<Served>();
     served->link = std::move(link);
     Served* const one = served.get();
-    served_.emplace(one->link->number(), std::move(served));
+    const uint64_t number = one->link->number();
+    const bool is_new = served_.emplace(number, std::move(served)).second;
+    KILN_CHECK(is_new) << "connection " << number;
     Advance(*one);
   }
 
@@ -289,6 +315,7 @@ class Relay::Loop {
       served_.erase(one->link->number());
     }
     absl::MutexLock lock(&mutex_);
+    KILN_CHECK_GE(links_count_, count);
     links_count_ -= count;
   }
 
@@ -298,7 +325,7 @@ class Relay::Loop {
   const int epoll_;
   const int wake_;  // an eventfd
 
-  absl::Mutex mutex_;
+  mutable absl::Mutex mutex_;
   bool stopping_ ABSL_GUARDED_BY(mutex_) = false;
   std::vector<std::unique_ptr<Link>> added_ ABSL_GUARDED_BY(mutex_);
   std::vector<uint64_t> closing_ ABSL_GUARDED_BY(mutex_);

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "proto/check/check.h"
+
 namespace kiln::relay {
 
 absl::Duration TokenBucket::Wait(absl::Time now) {
@@ -21,6 +23,7 @@ void TokenBucket::Refill(absl::Time now) {
     tokens_ = std::min(rate_.burst, tokens_ + more);
   }
   refilled_ = std::max(refilled_, now);
+  KILN_CHECK_LE(tokens_, rate_.burst);
 }
 
 }  // namespace kiln::relay

@@ -3,6 +3,7 @@
 #define KILN_SERVER_RELAY_TOKEN_BUCKET_H_
 
 #include "absl/time/time.h"
+#include "proto/check/check.h"
 
 namespace kiln::relay {
 
@@ -20,7 +21,11 @@ class TokenBucket {
   // Returns the time until there is a token; zero if there is one.
   absl::Duration Wait(absl::Time now);
   // Requires: Wait(now) is zero.
-  void Take() { tokens_ -= 1; }
+  void Take() {
+    // A part of a token may be missing if its wait rounds to zero.
+    KILN_CHECK_GT(tokens_, 0);
+    tokens_ -= 1;
+  }
   bool IsFull(absl::Time now);
 
  private:

@@ -3,9 +3,11 @@
 #include <sys/resource.h>
 
 #include <algorithm>
+#include <set>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "proto/check/check.h"
 
 namespace kiln::runtime {
 
@@ -39,6 +41,21 @@ void FirstCall::EndPart() {
   part.time += now - part_began_ - std::exchange(taken_out_, absl::ZeroDuration());
   part.page_faults += faults - std::exchange(faults_before_, faults);
   part_began_ = now;
+  KILN_VALIDATE(*this, parts_.size());
+}
+
+void FirstCall::Validate() const {
+  absl::Duration sum = absl::ZeroDuration();
+  std::set<std::string> names;
+  for (const Part& part : parts_) {
+    sum += part.time;
+    const bool is_new = names.insert(part.name).second;
+    KILN_CHECK(is_new) << part.name;
+  }
+  // They follow one another without a gap. What was taken out of the current part is in other parts
+  // already.
+  KILN_CHECK(sum == part_began_ - began_ + taken_out_)
+      << absl::FormatDuration(sum) << " of " << absl::FormatDuration(part_began_ - began_);
 }
 
 void FirstCall::Begin(std::string_view part) {
@@ -65,6 +82,7 @@ void FirstCall::TakeOut(const std::vector<compiler::PassReport>& passes) {
     }
     add(pass.pass, rest);
   }
+  KILN_VALIDATE(*this, parts_.size());
 }
 
 void FirstCall::CountKernels(int found, int made) {

@@ -82,6 +82,7 @@ class FirstCall {
  private:
   Part& Find(std::string_view name) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void EndPart() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void Validate() const ABSL_SHARED_LOCKS_REQUIRED(mutex_);
 
   const Now now_;
   const std::function<int64_t()> page_faults_;

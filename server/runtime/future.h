@@ -9,6 +9,7 @@
 #include "absl/base/thread_annotations.h"
 #include "absl/status/statusor.h"
 #include "absl/synchronization/mutex.h"
+#include "proto/check/check.h"
 
 namespace kiln::runtime {
 
@@ -26,6 +27,7 @@ class Future {
   // Registers `waiter`, which is called by the thread that resolves the future. Returns false, and
   // does not call it, if the future is resolved already.
   bool AddWaiter(std::function<void()> waiter) ABSL_LOCKS_EXCLUDED(mutex_) {
+    KILN_CHECK(waiter != nullptr);
     absl::MutexLock lock(&mutex_);
     if (resolved_) return false;
     waiters_.push_back(std::move(waiter));
@@ -37,7 +39,10 @@ class Future {
     std::vector<std::function<void()>> waiters;
     {
       absl::MutexLock lock(&mutex_);
-      if (resolved_) return;
+      if (resolved_) {
+        KILN_CHECK(waiters_.empty());
+        return;
+      }
       result_ = std::move(result);
       resolved_ = true;
       waiters.swap(waiters_);

@@ -2,6 +2,8 @@
 
 #include <utility>
 
+#include "proto/check/check.h"
+
 namespace kiln::runtime {
 
 ThreadPool::ThreadPool(int threads) {
@@ -15,9 +17,12 @@ ThreadPool::~ThreadPool() {
     changed_.SignalAll();
   }
   for (std::thread& thread : threads_) thread.join();
+  absl::MutexLock lock(&mutex_);
+  KILN_CHECK(tasks_.empty()) << tasks_.size() << " tasks were not run";
 }
 
 void ThreadPool::Schedule(std::function<void()> task) {
+  KILN_CHECK(task != nullptr);
   absl::MutexLock lock(&mutex_);
   tasks_.push_back(std::move(task));
   changed_.Signal();

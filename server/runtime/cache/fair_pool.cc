@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <utility>
 
+#include "proto/check/check.h"
+
 namespace kiln::runtime {
 
 FairPool::FairPool(int threads, int running_max) : running_max_(running_max) {
@@ -16,6 +18,25 @@ FairPool::~FairPool() {
     changed_.SignalAll();
   }
   for (std::thread& thread : threads_) thread.join();
+  absl::MutexLock lock(&mutex_);
+  KILN_CHECK(owners_.empty() && turns_.empty()) << owners_.size() << " owners have tasks left";
+}
+
+void FairPool::Validate() const {
+  size_t queued = 0;
+  for (const auto& [owner, entry] : owners_) {
+    KILN_CHECK(entry.running > 0 || !entry.waiting.empty());
+    KILN_CHECK_GE(entry.running, 0);
+    KILN_CHECK_LE(entry.running, running_max_);
+    queued += entry.waiting.empty() ? 0 : 1;
+    const auto counted = std::count_if(entry.waiting.begin(), entry.waiting.end(),
+                                       [](const Task& task) { return task.counts; });
+    KILN_CHECK_EQ(counted, entry.counted);
+    const bool has_turn = std::find(turns_.begin(), turns_.end(), owner) != turns_.end();
+    KILN_CHECK_EQ(has_turn, !entry.waiting.empty());
+  }
+  // So none is in it twice.
+  KILN_CHECK_EQ(turns_.size(), queued);
 }
 
 void FairPool::Schedule(const void* owner, std::function<void()> task) {
@@ -37,23 +58,26 @@ void FairPool::Add(const void* owner, Task task) {
   if (entry.waiting.empty()) turns_.push_back(owner);
   if (task.counts) ++entry.counted;
   entry.waiting.push_back(std::move(task));
+  KILN_VALIDATE(*this, owners_.size() + entry.waiting.size());
   changed_.Signal();
 }
 
 bool FairPool::Take(const void** owner, std::function<void()>* task) {
   const auto next = std::find_if(turns_.begin(), turns_.end(), [&](const void* candidate) {
-    return owners_[candidate].running < running_max_;
+    return owners_.at(candidate).running < running_max_;
   });
   if (next == turns_.end()) return false;
   *owner = *next;
   turns_.erase(next);
-  Owner& entry = owners_[*owner];
+  Owner& entry = owners_.at(*owner);
+  KILN_CHECK(!entry.waiting.empty());
   *task = std::move(entry.waiting.front().run);
   if (entry.waiting.front().counts) --entry.counted;
   entry.waiting.pop_front();
   ++entry.running;
   // To the end: all other owners are served before this owner's next task.
   if (!entry.waiting.empty()) turns_.push_back(*owner);
+  KILN_VALIDATE(*this, owners_.size() + entry.waiting.size());
   return true;
 }
 
@@ -74,7 +98,9 @@ void FairPool::Loop() {
     task = nullptr;  // destroys its captures before its owner counts as idle
     mutex_.Lock();
     const auto entry = owners_.find(owner);
+    KILN_CHECK(entry != owners_.end() && entry->second.running > 0);
     if (--entry->second.running == 0 && entry->second.waiting.empty()) owners_.erase(entry);
+    KILN_VALIDATE(*this, owners_.size());
     // A task of this owner that was held back may run now.
     changed_.SignalAll();
   }

@@ -40,6 +40,7 @@ class FairPool {
 
   void Add(const void* owner, Task task) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void Loop() ABSL_LOCKS_EXCLUDED(mutex_);
+  void Validate() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   // Removes the next task that may run from its owner's queue; returns false if there is none now.
   bool Take(const void** owner, std::function<void()>* task) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 

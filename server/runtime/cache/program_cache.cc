@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "proto/check/check.h"
 
 namespace kiln::runtime {
 namespace {
@@ -46,6 +47,8 @@ std::shared_ptr<ProgramFuture> ProgramCache::Get(std::shared_ptr<const GraphSour
                                                  std::shared_ptr<memory::Account> account,
                                                  Admission admission,
                                                  std::shared_ptr<FirstCall> first_call) {
+  KILN_CHECK_NE(source, nullptr);
+  KILN_CHECK(!devices.empty());
   Request request{{std::move(source), bindings, devices.front(), ShortName(name),
                    Payer(std::move(account), admission)},
                   {},
@@ -90,6 +93,7 @@ void ProgramCache::Join(ProgramsBySource::Entry& entry,
                         const std::shared_ptr<memory::Account>& account, Admission admission) {
   // The first user's queue may be long. If this user's queue is full, the program is made in the
   // first user's turn.
+  KILN_CHECK(entry.compile != nullptr);
   if (entry.payers.Add(account, admission))
     Schedule(account.get(), admission, entry.compile).IgnoreError();
 }
@@ -162,6 +166,8 @@ void ProgramCache::Finish(const Request& request, Result result, bool shared) {
     const ProgramsBySource::Key key = KeyOf(request);
     // Not null: entries that compile are not evicted.
     ProgramsBySource::Entry* const entry = by_source_.Find(key);
+    KILN_CHECK(entry != nullptr && entry->compiling) << key.source;
+    KILN_CHECK_EQ(entry->future, request.future) << key.source;
     if (LacksHostMemory(result.status())) next = entry->payers.Next();
     if (result.ok()) {
       by_source_.EndCompiling(key, shared);

@@ -2,9 +2,11 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <set>
 #include <utility>
 
 #include "absl/strings/str_join.h"
+#include "proto/check/check.h"
 #include "server/errors/errors.h"
 #include "server/quota/refusal.h"
 
@@ -52,6 +54,7 @@ bool PayersInTurn::Add(const std::shared_ptr<memory::Account>& account, Admissio
     knows_user = knows_user || user_of(known) == user_of(account);
   }
   if (!knows_account) entries_.push_back({account, admission});
+  KILN_VALIDATE(*this, entries_.size());
   return !knows_user;
 }
 
@@ -60,7 +63,20 @@ Payer PayersInTurn::Next() {
     const Entry& entry = entries_[next_++];
     if (auto account = entry.account.lock()) return Payer(std::move(account), entry.admission);
   }
+  KILN_VALIDATE(*this, entries_.size());
   return Payer(nullptr);
+}
+
+void PayersInTurn::Validate() const {
+  KILN_CHECK_GT(next_, 0);
+  KILN_CHECK_LE(next_, std::max<size_t>(entries_.size(), 1));
+  std::set<const memory::Account*> accounts;
+  for (const Entry& entry : entries_) {
+    const auto account = entry.account.lock();
+    if (account == nullptr) continue;  // its session has ended
+    const bool is_new = accounts.insert(account.get()).second;
+    KILN_CHECK(is_new) << "an account pays twice";
+  }
 }
 
 bool LacksHostMemory(const absl::Status& status) {

@@ -55,6 +55,8 @@ class PayersInTurn {
   Payer Next();
 
  private:
+  void Validate() const;
+
   struct Entry {
     std::weak_ptr<memory::Account> account;  // sessions may end while they wait
     Admission admission = Admission::kAsked;

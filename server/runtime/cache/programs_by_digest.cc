@@ -5,6 +5,7 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "compiler/ir/quoted.h"
+#include "proto/check/check.h"
 #include "proto/digest/sha256.h"
 #include "server/errors/errors.h"
 
@@ -44,6 +45,7 @@ void ProgramsByDigest::GetOrCompile(const ProgramRequest& request, const graph::
       entry.compiling = future;
       std::erase_if(entries_, [](const auto& each) { return each.second.is_dead(); });
     }
+    KILN_VALIDATE(*this, entries_.size());
   }
   if (known) return done(Bound(std::move(known)));
   if (other) return Await(other, request, graph, future, done);
@@ -73,11 +75,23 @@ void ProgramsByDigest::Await(const std::shared_ptr<ProgramFuture>& other,
 void ProgramsByDigest::EndCompiling(const Key& key,
                                     const absl::StatusOr<std::shared_ptr<Program>>& program) {
   absl::MutexLock lock(&mutex_);
+  const auto entry = entries_.find(key);
+  KILN_CHECK(entry != entries_.end() && entry->second.compiling != nullptr) << key.second;
   // Failures are not kept: a lack of memory or of a file may have passed the next time.
   if (!program.ok()) {
-    entries_.erase(key);
+    entries_.erase(entry);
   } else {
-    entries_[key] = {nullptr, *program};
+    KILN_CHECK_NE(*program, nullptr) << key.second;
+    entry->second = {nullptr, *program};
+  }
+  KILN_VALIDATE(*this, entries_.size());
+}
+
+void ProgramsByDigest::Validate() const {
+  for (const auto& [key, entry] : entries_) {
+    KILN_CHECK(!key.first.empty() && !key.second.empty());
+    // A program is compiled again only after the last one was dropped.
+    KILN_CHECK(entry.compiling == nullptr || entry.program.expired()) << key.second;
   }
 }
 

@@ -63,6 +63,8 @@ class ProgramsByDigest {
   void EndCompiling(const Key& key, const absl::StatusOr<std::shared_ptr<Program>>& program)
       ABSL_LOCKS_EXCLUDED(mutex_);
 
+  void Validate() const ABSL_SHARED_LOCKS_REQUIRED(mutex_);
+
   ProgramCompiler* const compiler_;
   CompileThreads* const threads_;
   mutable absl::Mutex mutex_;

@@ -4,6 +4,8 @@
 #include <iterator>
 #include <utility>
 
+#include "proto/check/check.h"
+
 namespace kiln::runtime {
 
 ProgramsBySource::Entry* ProgramsBySource::Find(const Key& key) {
@@ -23,7 +25,10 @@ ProgramsBySource::Entry* ProgramsBySource::Use(const Key& key) {
 ProgramsBySource::Entry& ProgramsBySource::Add(const Key& key) {
   Entry entry = MakeEntry(key);
   entry.compiling = true;
-  return entries_.try_emplace(key, std::move(entry)).first->second;
+  const auto [added, is_new] = entries_.try_emplace(key, std::move(entry));
+  KILN_CHECK(is_new) << key.source << " on " << key.device;
+  KILN_VALIDATE(*this, entries_.size());
+  return added->second;
 }
 
 bool ProgramsBySource::AddShared(const Key& key, std::shared_ptr<const BoundProgram> program) {
@@ -32,7 +37,9 @@ bool ProgramsBySource::AddShared(const Key& key, std::shared_ptr<const BoundProg
   entry.future->Resolve(std::move(program));
   entry.shared = true;
   CountShared(key, 1);
-  return entries_.try_emplace(key, std::move(entry)).second;
+  entries_.try_emplace(key, std::move(entry));
+  KILN_VALIDATE(*this, entries_.size());
+  return true;
 }
 
 ProgramsBySource::Entry ProgramsBySource::MakeEntry(const Key& key) {
@@ -48,12 +55,16 @@ ProgramsBySource::Entry ProgramsBySource::MakeEntry(const Key& key) {
 }
 
 void ProgramsBySource::EndCompiling(const Key& key, bool shared) {
-  Entry& entry = entries_.at(key);
+  const auto found = entries_.find(key);
+  KILN_CHECK(found != entries_.end()) << key.source << " on " << key.device;
+  Entry& entry = found->second;
+  KILN_CHECK(entry.compiling) << key.source << " on " << key.device;
   entry.compiling = false;
   entry.payers = {};
   entry.compile = nullptr;
   if (shared && !entry.shared) CountShared(key, 1);
   entry.shared = entry.shared || shared;
+  KILN_VALIDATE(*this, entries_.size());
 }
 
 void ProgramsBySource::Erase(const Key& key) {
@@ -61,13 +72,41 @@ void ProgramsBySource::Erase(const Key& key) {
   if (found == entries_.end()) return;
   if (found->second.shared) CountShared(key, -1);
   entries_.erase(found);
+  KILN_VALIDATE(*this, entries_.size());
 }
 
 void ProgramsBySource::CountShared(const Key& key, int64_t more) {
   shared_ += more;
   const auto of = shared_of_.try_emplace({key.device, key.source}, 0).first;
   of->second += more;
+  KILN_CHECK_GE(of->second, 0) << key.source << " on " << key.device;
   if (of->second == 0) shared_of_.erase(of);
+}
+
+void ProgramsBySource::Validate() const {
+  std::map<Source, int64_t> shared_of;
+  int64_t shared = 0;
+  const Entries::value_type* sibling = nullptr;
+  for (const auto& each : entries_) {
+    const auto& [key, entry] = each;
+    KILN_CHECK_NE(entry.future, nullptr) << key.source;
+    KILN_CHECK_GT(entry.used, 0) << key.source;
+    KILN_CHECK_LE(entry.used, uses_) << key.source;
+    // Only what compiles keeps the task, which keeps the source and an account.
+    KILN_CHECK(entry.compiling || entry.compile == nullptr) << key.source;
+    KILN_CHECK(!entry.compiling || !entry.shared) << key.source;
+    if (entry.shared) {
+      ++shared;
+      ++shared_of[{key.device, key.source}];
+    }
+    // ProgramCache sets it for the first entry of a source.
+    const bool is_sibling = sibling != nullptr && sibling->first.device == key.device &&
+                            sibling->first.source == key.source;
+    KILN_CHECK(!is_sibling || entry.variables == sibling->second.variables) << key.source;
+    sibling = &each;
+  }
+  KILN_CHECK_EQ(shared, shared_);
+  KILN_CHECK(shared_of == shared_of_) << shared_of.size() << " and " << shared_of_.size();
 }
 
 ProgramsBySource::Dropped ProgramsBySource::EvictIdle() {
@@ -88,6 +127,7 @@ ProgramsBySource::Dropped ProgramsBySource::EvictIdle() {
       Drop(entry, &dropped);
     }
   }
+  KILN_VALIDATE(*this, entries_.size());
   return dropped;
 }
 
@@ -99,6 +139,7 @@ ProgramsBySource::Dropped ProgramsBySource::Reclaim(int64_t bytes, const std::st
     bytes -= program.bytes;
     for (const auto& entry : program.entries) Drop(entry, &dropped);
   }
+  KILN_VALIDATE(*this, entries_.size());
   return dropped;
 }
 
@@ -113,6 +154,7 @@ ProgramsBySource::Dropped ProgramsBySource::DropUnused(absl::Time now, absl::Dur
     if (!all_unused) continue;
     for (const auto& entry : program.entries) Drop(entry, &dropped);
   }
+  KILN_VALIDATE(*this, entries_.size());
   return dropped;
 }
 
@@ -170,6 +212,8 @@ std::vector<ProgramsBySource::Entries::iterator> ProgramsBySource::IdleBindings(
 }
 
 void ProgramsBySource::Drop(Entries::iterator entry, Dropped* dropped) {
+  KILN_CHECK(IsIdle(entry->second)) << entry->first.source;
+  KILN_CHECK(!entry->second.compiling) << entry->first.source;
   if (entry->second.shared) CountShared(entry->first, -1);
   dropped->push_back(std::move(entry->second));
   entries_.erase(entry);

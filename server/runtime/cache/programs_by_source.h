@@ -100,6 +100,7 @@ class ProgramsBySource {
   std::vector<Entries::iterator> IdleBindings();
   void Drop(Entries::iterator entry, Dropped* dropped);
   void CountShared(const Key& key, int64_t more);
+  void Validate() const;
 
   const Limits limits_;
   Entries entries_;

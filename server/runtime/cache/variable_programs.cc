@@ -4,6 +4,7 @@
 #include <cstddef>
 #include <string>
 
+#include "proto/check/check.h"
 #include "server/log/log.h"
 
 namespace kiln::runtime {
@@ -35,6 +36,7 @@ absl::StatusOr<std::shared_ptr<const BoundProgram>> VariableProgram::BindAt(
 
 std::vector<Bindings> VariableProgram::Following(const Bindings& bindings) const {
   if (bounds_.size() != 1) return {};
+  KILN_CHECK_EQ(bindings.size(), 1);
   const auto& [name, asked] = *bindings.begin();
   const int64_t last = std::min(bounds_[0].max, asked + kBindAhead);
   std::vector<Bindings> following;
@@ -43,6 +45,7 @@ std::vector<Bindings> VariableProgram::Following(const Bindings& bindings) const
 }
 
 Bindings Preceding(const Bindings& bindings) {
+  KILN_CHECK_EQ(bindings.size(), 1);
   const auto& [name, value] = *bindings.begin();
   return {{name, value - 1}};
 }
@@ -60,10 +63,19 @@ void VariablePrograms::Get(const ProgramRequest& request, std::function<void(con
     is_new = !known || (known->resolved() && LacksHostMemory(known->result().status()));
     if (is_new) known = std::make_shared<ProgramOrWhyNot>();
     result = known;
+    KILN_VALIDATE(*this, by_ends_.size());
   }
   if (is_new) Make(request, bounds, result);
   const auto tell = [result, done = std::move(done)] { done(result->result()); };
   if (!result->AddWaiter(tell)) tell();
+}
+
+void VariablePrograms::Validate() const {
+  for (const auto& [ends, program] : by_ends_) {
+    KILN_CHECK_NE(program, nullptr);
+    // They are parts of the same variables' bounds.
+    KILN_CHECK_EQ(ends.size(), by_ends_.begin()->first.size());
+  }
 }
 
 void VariablePrograms::Make(const ProgramRequest& request, const std::vector<Variable>& bounds,

@@ -69,6 +69,7 @@ class VariablePrograms {
  private:
   using ProgramOrWhyNot = Future<std::shared_ptr<const VariableProgram>>;
 
+  void Validate() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void Make(const ProgramRequest& request, const std::vector<Variable>& bounds,
             const std::shared_ptr<ProgramOrWhyNot>& result);
 
