@@ -1,9 +1,25 @@
 #include "server/runtime/device/arenas.h"
 
 #include <algorithm>
+#include <set>
 #include <utility>
 
+#include "proto/check/check.h"
+
 namespace kiln::runtime {
+
+void Arenas::Validate() const {
+  std::set<const Arena*> all;
+  for (const auto& arena : arenas_) {
+    KILN_CHECK_NE(arena, nullptr);
+    KILN_CHECK_NE(arena->buffer(), nullptr);
+    KILN_CHECK_EQ(arena->pool_, pool_);
+    const bool is_new = all.insert(arena.get()).second;
+    KILN_CHECK(is_new) << "an arena of " << arena->bytes() << " bytes is here twice";
+    // Its holder shares it, and will release it.
+    KILN_CHECK(!arena->held_ || arena.use_count() > 1) << "arena of " << arena->bytes() << " bytes";
+  }
+}
 
 std::shared_ptr<Arena> Arenas::FindLocked(int64_t bytes, bool or_held) const {
   std::shared_ptr<Arena> best;
@@ -40,6 +56,7 @@ absl::StatusOr<std::shared_ptr<Arena>> Arenas::Make(int64_t bytes) {
   auto arena = std::make_shared<Arena>(pool_, std::move(*buffer), life);
   absl::MutexLock lock(&mutex_);
   arenas_.push_back(arena);
+  KILN_VALIDATE(*this, arenas_.size());
   return arena;
 }
 
@@ -56,6 +73,7 @@ absl::StatusOr<std::shared_ptr<Arena>> Arenas::Reserve(int64_t bytes) {
       smaller.push_back(std::move(arena));
       return true;
     });
+    KILN_VALIDATE(*this, arenas_.size());
   }
   return Make(bytes);
 }
@@ -74,15 +92,20 @@ absl::StatusOr<std::shared_ptr<Arena>> Arenas::Take(int64_t bytes, bool hold) {
     arena = *std::move(made);
   }
   absl::MutexLock lock(&mutex_);
+  KILN_CHECK(!arena->held_) << "two runs would share an arena";
+  KILN_CHECK_GE(arena->bytes(), bytes);
   arena->held_ = hold;
+  KILN_VALIDATE(*this, arenas_.size());
   return arena;
 }
 
 void Arenas::Release(Arena& arena) {
   List surplus;  // destroyed without the lock
   absl::MutexLock lock(&mutex_);
+  KILN_CHECK(arena.held_);
   arena.held_ = false;
   surplus = TakeSurplus();
+  KILN_VALIDATE(*this, arenas_.size());
 }
 
 void Arenas::DropIdle() {
@@ -95,6 +118,7 @@ void Arenas::DropIdle() {
   });
   idle.assign(std::make_move_iterator(first), std::make_move_iterator(arenas_.end()));
   arenas_.erase(first, arenas_.end());
+  KILN_VALIDATE(*this, arenas_.size());
 }
 
 int Arenas::count() const {

@@ -57,7 +57,7 @@ class Arenas {
   // and another one does not fit.
   absl::StatusOr<std::shared_ptr<Arena>> Take(int64_t bytes, bool hold)
       ABSL_LOCKS_EXCLUDED(making_mutex_, mutex_);
-  // Requires: the holder has submitted everything that uses the arena.
+  // Requires: it is held, and the holder has submitted everything that uses the arena.
   void Release(Arena& arena) ABSL_LOCKS_EXCLUDED(mutex_);
   // Frees the arenas that no run uses. May be called while an arena is being made.
   void DropIdle() ABSL_LOCKS_EXCLUDED(mutex_);
@@ -67,6 +67,7 @@ class Arenas {
  private:
   using List = std::vector<std::shared_ptr<Arena>>;
 
+  void Validate() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   // Returns the smallest arena of at least `bytes` that is not held; with `or_held`, the largest
   // one, held or not. Null if there is none.
   std::shared_ptr<Arena> FindLocked(int64_t bytes, bool or_held) const

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "proto/check/check.h"
 #include "server/errors/errors.h"
 #include "server/log/log.h"
 
@@ -24,6 +25,15 @@ ManagedDevice::ManagedDevice(std::unique_ptr<drivers::Device> device, int64_t me
 ManagedDevice::~ManagedDevice() {
   // A failed device returns its error, which cannot be handled here.
   device_->Synchronize().IgnoreError();
+  absl::MutexLock lock(&holds_mutex_);
+  KILN_CHECK_EQ(holds_, 0) << name();
+}
+
+void ManagedDevice::Validate() const {
+  // So a condemned device is never revived.
+  KILN_CHECK(!condemned_ || !failure_.ok()) << name();
+  KILN_CHECK(failure_.ok() || absl::IsUnavailable(failure_)) << name();
+  KILN_CHECK(unresponsive_.ok() || absl::IsUnavailable(unresponsive_)) << name();
 }
 
 bool ManagedDevice::WaitIdle(absl::Duration timeout) {
@@ -46,6 +56,7 @@ void ManagedDevice::Hold() {
 
 void ManagedDevice::Release() {
   absl::MutexLock lock(&holds_mutex_);
+  KILN_CHECK_GT(holds_, 0) << name();
   --holds_;
 }
 
@@ -105,6 +116,7 @@ void ManagedDevice::Condemn(const std::string& why) {
     condemned_ = true;
     failure_ = FailedBecause(absl::StrCat("it computes wrong numbers (", why,
                                           ") and is not used until kilnd is restarted"));
+    KILN_VALIDATE(*this, 1);
   }
   log::Error("device_condemned", {{"device", name()}, {"why", why}});
   ReportHealth();
@@ -120,6 +132,7 @@ void ManagedDevice::SetUnresponsive(const std::string& why) {
                                      "device ", name(), " does not answer: ", why,
                                      "; until it does, it accepts no new sessions or programs")),
                                  "DEVICE_UNRESPONSIVE", {{"device", name()}});
+    KILN_VALIDATE(*this, 1);
   }
   if (why.empty()) {
     log::Info("device_answers", {{"device", name()}});
@@ -137,6 +150,7 @@ absl::Status ManagedDevice::AfterFailure(const absl::Status& error) {
     absl::MutexLock lock(&mutex_);
     if (!failure_.ok()) return failure_;
     failure_ = failure;
+    KILN_VALIDATE(*this, 1);
   }
   // Logged once, for the list that failed first, although all lists on the device fail.
   log::Error("device_failed", {{"device", name()}, {"why", std::string(health.message())}});

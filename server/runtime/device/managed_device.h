@@ -84,6 +84,7 @@ class ManagedDevice {
 
  private:
   void ReportHealth() ABSL_LOCKS_EXCLUDED(report_mutex_);
+  void Validate() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   absl::Status FailedBecause(absl::string_view why) const;
 
   const std::unique_ptr<drivers::Device> device_;

@@ -6,6 +6,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "compiler/ir/node.h"
+#include "proto/check/check.h"
 #include "server/errors/errors.h"
 #include "server/log/log.h"
 #include "server/runtime/run/run.h"
@@ -58,6 +59,11 @@ HealthProbe::HealthProbe(Options options)
 
 HealthProbe::~HealthProbe() { options_.device->dispatcher().RemoveFlow(flow_); }
 
+void HealthProbe::Validate() const {
+  KILN_CHECK(under_way_ || !overdue_) << options_.device->name();
+  KILN_CHECK(under_way_ || queued_ == absl::InfiniteFuture()) << options_.device->name();
+}
+
 void HealthProbe::Tick(absl::Time now) {
   const fairness::Dispatcher& dispatcher = options_.device->dispatcher();
   const double device_seconds = dispatcher.device_seconds();
@@ -82,6 +88,7 @@ void HealthProbe::Tick(absl::Time now) {
     is_late = under_way_ && !overdue_ && silence > patience;
     are_too_long = under_way_ && stops && silence > options_.longest_run;
     overdue_ = overdue_ || is_late;
+    KILN_VALIDATE(*this, 1);
   }
   if (begins) return Begin();
   if (are_too_long) StopRuns();
@@ -168,6 +175,7 @@ void HealthProbe::Queue(const BoundPointer& program) {
   *result = (*run)->results()[0];
   {
     absl::MutexLock lock(&mutex_);
+    KILN_CHECK(under_way_) << options_.device->name();
     queued_ = absl::InfinitePast();
   }
   options_.device->dispatcher().Enqueue(flow_, *std::move(run));
@@ -194,9 +202,11 @@ void HealthProbe::End(const absl::Status& status) {
   bool was_overdue;
   {
     absl::MutexLock lock(&mutex_);
+    KILN_CHECK(under_way_) << options_.device->name() << ": the probe ended twice";
     under_way_ = false;
     queued_ = absl::InfiniteFuture();
     was_overdue = std::exchange(overdue_, false);
+    KILN_VALIDATE(*this, 1);
   }
   if (was_overdue) options_.device->SetUnresponsive("");
   if (absl::IsDataLoss(status)) return options_.device->Condemn(std::string(status.message()));

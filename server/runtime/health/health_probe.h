@@ -47,6 +47,7 @@ class HealthProbe : public std::enable_shared_from_this<HealthProbe> {
  private:
   using BoundPointer = std::shared_ptr<const BoundProgram>;
 
+  void Validate() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void Begin();
   void StopRuns();
   void Queue(const BoundPointer& program);

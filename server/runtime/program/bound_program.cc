@@ -3,6 +3,8 @@
 #include <string>
 #include <utility>
 
+#include "proto/check/check.h"
+
 namespace kiln::runtime {
 namespace {
 
@@ -33,6 +35,7 @@ absl::StatusOr<std::shared_ptr<buffers::Value>> Upload(ManagedDevice& device,
 }  // namespace
 
 std::shared_ptr<const BoundProgram> Bound(std::shared_ptr<Program> program) {
+  KILN_CHECK_NE(program, nullptr);
   auto bound = std::make_shared<BoundProgram>();
   bound->signature = program->signature();
   bound->program = std::move(program);
@@ -42,6 +45,8 @@ std::shared_ptr<const BoundProgram> Bound(std::shared_ptr<Program> program) {
 absl::StatusOr<std::shared_ptr<const BoundProgram>> Bind(std::shared_ptr<Program> program,
                                                          Signature signature,
                                                          absl::Span<const int64_t> values) {
+  KILN_CHECK_NE(program, nullptr);
+  KILN_CHECK(!values.empty());
   auto bound = std::make_shared<BoundProgram>();
   auto uploaded = Upload(program->device(), values);
   if (!uploaded.ok()) return uploaded.status();

@@ -4,13 +4,19 @@
 #include <limits>
 #include <utility>
 
+#include "proto/check/check.h"
+
 namespace kiln::runtime {
 
 KernelSamples::KernelSamples(const compiler::CompiledProgram& program)
     : program_(program),
       launches_(program.kernels.size()),
       lowest_(program.kernels.size(), std::numeric_limits<double>::infinity()) {
-  for (const compiler::KernelCall& call : program.calls) ++launches_[call.kernel];
+  for (const compiler::KernelCall& call : program.calls) {
+    KILN_CHECK_GE(call.kernel, 0);
+    KILN_CHECK_LT(call.kernel, launches_.size());
+    ++launches_[call.kernel];
+  }
 }
 
 bool KernelSamples::Add(double run_seconds, absl::Span<const double> call_seconds) {
@@ -34,12 +40,25 @@ bool KernelSamples::Add(double run_seconds, absl::Span<const double> call_second
   }
   if (!is_cold) ++warm_runs_;
   UpdateShares();
+  KILN_VALIDATE(*this, kept_.size());
   return !is_cold;
+}
+
+void KernelSamples::Validate() const {
+  // The cold run until there is a warm one, then the latest warm ones.
+  const auto expected = std::min<size_t>(std::max<int64_t>(warm_runs_, 1), kKeptMax);
+  KILN_CHECK_EQ(kept_.size(), expected);
+  KILN_CHECK_EQ(launches_.size(), program_.kernels.size());
+  KILN_CHECK_EQ(lowest_.size(), launches_.size());
+  for (const Sample& sample : kept_) KILN_CHECK_EQ(sample.launch_seconds.size(), launches_.size());
+  KILN_CHECK_NE(shares_, nullptr);
+  KILN_CHECK(shares_->kernels.empty() || shares_->kernels.size() == launches_.size());
 }
 
 double KernelSamples::Median(size_t kernel) const {
   std::vector<double> seconds;
   for (const Sample& sample : kept_) seconds.push_back(sample.launch_seconds[kernel]);
+  KILN_CHECK(!seconds.empty());
   const auto middle = seconds.begin() + static_cast<int64_t>(seconds.size() / 2);
   std::nth_element(seconds.begin(), middle, seconds.end());
   if (seconds.size() % 2 == 1) return *middle;

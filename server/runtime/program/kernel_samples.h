@@ -49,6 +49,7 @@ class KernelSamples {
     std::vector<double> launch_seconds;  // by kernel: the mean of its launches in this run
   };
 
+  void Validate() const;
   double Median(size_t kernel) const;
   void UpdateShares();
 

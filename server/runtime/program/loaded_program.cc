@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "absl/synchronization/notification.h"
+#include "proto/check/check.h"
 #include "server/runtime/program/record_list.h"
 
 namespace kiln::runtime {
@@ -91,6 +92,7 @@ absl::StatusOr<std::shared_ptr<const LoadedProgram>> LoadProgram(const ShardedPr
   FindReach(program, result.get());
   for (int i = 0; i < program.size(); ++i) {
     LoadedProgram::Member& member = result->members[i];
+    KILN_CHECK_EQ(member.kernels.size(), program.compiled(i).kernels.size());
     RecordedList recorded = RecordList(program, *result, i);
     member.command_of_call = std::move(recorded.command_of_call);
     auto list = program.device(i).device().Prepare(std::move(recorded.list));

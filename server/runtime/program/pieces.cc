@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "proto/check/check.h"
 #include "server/runtime/program/record_list.h"
 
 namespace kiln::runtime {
@@ -70,6 +71,9 @@ MemberParts PartsOf(const RecordedList& recorded, const CompiledProgram& program
     }
   }
   end_exchanges(commands);
+  // Each part and each exchange has an end, in order.
+  KILN_CHECK_EQ(parts.part_ends.size(), split.size());
+  KILN_CHECK_EQ(parts.exchange_ends.size(), recorded.exchange_ends.size());
   return parts;
 }
 
@@ -104,12 +108,15 @@ absl::StatusOr<std::vector<Pieces::List>> PrepareAll(
     const bool is_last = piece + 1 == slices.size();
     const int end =
         is_last ? static_cast<int>(parts.commands.size()) : EndOf(slices[piece], member, parts);
+    KILN_CHECK_LE(begin, end) << "piece " << piece;
+    KILN_CHECK_LE(end, parts.commands.size()) << "piece " << piece;
     const auto some = absl::MakeConstSpan(parts.commands).subspan(begin, end - begin);
     auto list = device.Prepare(CommandsOf(recorded.list, some));
     if (!list.ok()) return list.status();
     lists.push_back({*std::move(list), some.empty() ? 0 : some.front().command});
     begin = end;
   }
+  KILN_CHECK_EQ(begin, parts.commands.size()) << "commands of no piece";
   return lists;
 }
 
@@ -123,6 +130,7 @@ int64_t PointsOf(const CompiledProgram& program, const compiler::KernelCall& cal
 absl::StatusOr<std::shared_ptr<const Pieces>> CutLists(
     const ShardedProgram& program, const std::shared_ptr<const LoadedProgram>& loaded,
     absl::Span<const std::vector<fairness::CommandCost>> costs, double seconds_max) {
+  KILN_CHECK_EQ(costs.size(), program.size());
   for (const LoadedProgram::Member& member : loaded->members)
     if (member.list->host_bytes() > 0) return nullptr;
   std::vector<std::vector<CommandPart>> split;
@@ -142,6 +150,7 @@ absl::StatusOr<std::shared_ptr<const Pieces>> CutLists(
     const MemberParts parts = PartsOf(recorded, program.compiled(i), split[i]);
     auto lists = PrepareAll(device.device(), recorded, parts, i, slices);
     if (!lists.ok()) return device.AfterFailure(lists.status());
+    KILN_CHECK_EQ(lists->size(), pieces->seconds.size());
     pieces->lists.push_back(*std::move(lists));
   }
   return pieces;

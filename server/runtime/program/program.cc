@@ -1,10 +1,12 @@
 #include "server/runtime/program/program.h"
 
 #include <algorithm>
+#include <set>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "compiler/ir/quoted.h"
+#include "proto/check/check.h"
 #include "server/runtime/program/run_memory.h"
 
 namespace kiln::runtime {
@@ -97,6 +99,23 @@ Program::Program(ShardedProgram sharded, Description description, Signature sign
     kernel_samples_.emplace_back(*member.compiled);
     host_bytes_ += KernelSamples::HostBytes(*member.compiled);
   }
+  const size_t results = signature_.outputs.size() + signature_.updates.size();
+  KILN_CHECK(same_results_.empty() || same_results_.size() == results);
+}
+
+void Program::Validate() const {
+  KILN_CHECK_LE(users_.size(), kUsersMax);
+  KILN_CHECK(users_.empty() || has_users_);
+  std::set<absl::string_view> names;
+  for (const auto& [user, use] : users_) {
+    const bool is_new = names.insert(user).second;
+    KILN_CHECK(is_new) << user;
+    KILN_CHECK_GE(use.runs, 0) << user;
+    KILN_CHECK_LE(use.runs, runs()) << user;
+  }
+  KILN_CHECK_EQ(kernel_samples_.size(), sharded_.size());
+  KILN_CHECK_GE(samples_, 0);
+  KILN_CHECK_LE(samples_, runs());
 }
 
 absl::StatusOr<std::shared_ptr<Program>> Program::Load(ShardedProgram sharded,
@@ -156,6 +175,7 @@ std::vector<double> Program::CallSeconds(int64_t* samples) const {
   absl::MutexLock lock(&mutex_);
   *samples = samples_;
   const std::vector<KernelTimes> all = KernelTimesNow();
+  KILN_CHECK_EQ(all.size(), compiled_->kernels.size());
   for (const compiler::KernelCall& call : compiled_->calls) {
     const KernelTimes& times = all[call.kernel];
     const drivers::Rates& rates = device_of_kernel(call.kernel).info().target.rates;
@@ -195,6 +215,8 @@ void Program::RecordRun(const std::string& user, double seconds) {
 
 bool Program::Record(const std::string& user, absl::Span<const double> seconds,
                      absl::Span<const std::vector<double>> call_seconds) {
+  KILN_CHECK_EQ(seconds.size(), sharded_.size());
+  KILN_CHECK(call_seconds.empty() || call_seconds.size() == seconds.size());
   absl::MutexLock lock(&mutex_);
   // Each device accounts its own time for fair shares; a run takes as long as on the slowest
   // device.
@@ -204,11 +226,13 @@ bool Program::Record(const std::string& user, absl::Span<const double> seconds,
   bool is_warm = true;
   for (size_t i = 0; i < kernel_samples_.size(); ++i)
     is_warm = kernel_samples_[i].Add(seconds[i], call_seconds[i]) && is_warm;
+  KILN_VALIDATE(*this, users_.size());
   return is_warm;
 }
 
 std::shared_ptr<const metrics::KernelShares> Program::kernel_shares(int member) const {
   absl::MutexLock lock(&mutex_);
+  KILN_CHECK_LT(member, kernel_samples_.size());
   return kernel_samples_[member].shares();
 }
 
@@ -219,15 +243,18 @@ void Program::NoteUser(const std::string& user, const std::string& name) {
   if (known != users_.end()) {
     known->second.name = name;
     std::rotate(known, known + 1, users_.end());
+    KILN_VALIDATE(*this, users_.size());
     return;
   }
   if (users_.size() >= kUsersMax) users_.erase(users_.begin());
   users_.emplace_back(user, Use{.name = name, .since = device().clock().wall()});
+  KILN_VALIDATE(*this, users_.size());
 }
 
 void Program::ForgetUser(const std::string& user) {
   absl::MutexLock lock(&mutex_);
   std::erase_if(users_, [&](const auto& known) { return known.first == user; });
+  KILN_VALIDATE(*this, users_.size());
 }
 
 std::vector<std::pair<std::string, Program::Use>>::iterator Program::FindUser(

@@ -169,6 +169,7 @@ class Program {
   // Returns the costs of each member's commands, for CutLists.
   std::vector<std::vector<fairness::CommandCost>> CommandCosts(int64_t* samples) const
       ABSL_LOCKS_EXCLUDED(mutex_);
+  void Validate() const ABSL_SHARED_LOCKS_REQUIRED(mutex_);
   std::vector<std::pair<std::string, Use>>::iterator FindUser(const std::string& user)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 

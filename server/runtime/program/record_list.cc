@@ -6,6 +6,8 @@
 #include <tuple>
 #include <utility>
 
+#include "proto/check/check.h"
+
 namespace kiln::runtime {
 
 namespace {
@@ -33,6 +35,7 @@ class ListRecorder {
     for (size_t i = 0; i < program_.calls.size(); ++i) {
       while (IsBefore(exchange, i)) AddExchange(exchange++);
       recorded_.command_of_call.push_back(static_cast<int>(list().commands.size()));
+      KILN_CHECK_LT(program_.calls[i].kernel, loaded_.kernels.size());
       drivers::LaunchCommand launch{loaded_.kernels[program_.calls[i].kernel].get(), {}};
       for (const Argument& argument : program_.calls[i].arguments)
         launch.arguments.push_back(RangeOf(argument));
@@ -43,6 +46,8 @@ class ListRecorder {
       list().commands.emplace_back(
           drivers::CopyCommand{RangeOf(copy.source), RangeOf(copy.destination)});
     }
+    KILN_CHECK_EQ(recorded_.command_of_call.size(), program_.calls.size());
+    KILN_CHECK_EQ(recorded_.exchange_ends.size(), program_.exchanges.size());
     return std::move(recorded_);
   }
 

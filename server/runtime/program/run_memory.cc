@@ -2,6 +2,8 @@
 
 #include <utility>
 
+#include "proto/check/check.h"
+
 namespace kiln::runtime {
 
 absl::StatusOr<std::shared_ptr<JointMemory>> JointMemory::Make(
@@ -42,6 +44,9 @@ absl::Status RunMemory::Reserve(Program& program,
                                 const std::shared_ptr<const LoadedProgram>& loaded,
                                 absl::Span<const std::shared_ptr<buffers::Account>> accounts) {
   const ShardedProgram& sharded = program.sharded();
+  KILN_CHECK(charges_.empty() && arena_ == nullptr && joint_ == nullptr);
+  KILN_CHECK_GE(accounts.size(), sharded.size());
+  KILN_CHECK_EQ(loaded->members.size(), sharded.size());
   for (int i = 0; i < sharded.size(); ++i) {
     const int64_t bytes =
         sharded.arena_bytes(i) + sharded.published_bytes() + loaded->members[i].mirror_bytes;
@@ -63,6 +68,7 @@ absl::Status RunMemory::Reserve(Program& program,
 }
 
 absl::StatusOr<bool> RunMemory::Take(const Program& program, bool hold) {
+  KILN_CHECK(!is_held_);
   if (joint_ != nullptr) {
     if (joint_->is_held) return false;
     joint_->is_held = is_held_ = hold;
@@ -78,13 +84,16 @@ absl::StatusOr<bool> RunMemory::Take(const Program& program, bool hold) {
 
 void RunMemory::Release(const Program& program) {
   if (!std::exchange(is_held_, false)) return;
+  KILN_CHECK(joint_ != nullptr || arena_ != nullptr);
   if (joint_ == nullptr) return program.device().arenas().Release(*arena_);
+  KILN_CHECK(joint_->is_held);
   joint_->is_held = false;
   for (const ShardedProgram::Member& member : program.sharded().members())
     member.device->dispatcher().ReleaseHeld();
 }
 
 void RunMemory::Drop() {
+  KILN_CHECK(!is_held_) << "other runs would wait for it";
   arena_.reset();
   joint_.reset();
   charges_.clear();
@@ -100,6 +109,7 @@ void RunMemory::AddSlots(const ShardedProgram& program, const LoadedProgram& loa
   const std::vector<compiler::Slot>& own_slots = program.compiled(member).slots;
   for (size_t i = slots->size(); i < own_slots.size(); ++i) {
     if (own_slots[i].kind == Kind::kArena) {
+      KILN_CHECK(joint_ != nullptr || arena_ != nullptr);
       slots->push_back(joint_ ? joint_->members[member].arena.get() : arena_->buffer());
     } else {
       // kPlace, or kPublished, instead of which the list uses the published slots of all devices.
@@ -117,6 +127,7 @@ void RunMemory::AddSlots(const ShardedProgram& program, const LoadedProgram& loa
   slots->push_back(loaded.members[member].uses_staging
                        ? static_cast<drivers::Buffer*>(joint_->staging.get())
                        : own.mirror.get());
+  KILN_CHECK_EQ(slots->size(), own_slots.size() + joint_->members.size() + 2);
 }
 
 }  // namespace kiln::runtime

@@ -51,12 +51,12 @@ class RunMemory {
   absl::Status Reserve(Program& program, const std::shared_ptr<const LoadedProgram>& loaded,
                        absl::Span<const std::shared_ptr<buffers::Account>> accounts);
   // Takes the memory for lists that are submitted now. With `hold`, no other run gets it until
-  // Release. Returns false if other runs hold it.
+  // Release. Returns false if other runs hold it. Requires: it is reserved, and not held.
   absl::StatusOr<bool> Take(const Program& program, bool hold);
   // Does nothing unless it is held. Requires: everything that uses the memory has been submitted,
   // or will not be.
   void Release(const Program& program);
-  // Frees what no other run uses.
+  // Frees what no other run uses. Requires: it is not held.
   void Drop();
 
   // Whether the arena was lost with its device.

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <utility>
 
+#include "proto/check/check.h"
+
 namespace kiln::runtime {
 namespace {
 
@@ -21,12 +23,20 @@ int64_t SlotBytes(const CompiledProgram& program, Slot::Kind kind) {
   return 0;
 }
 
+int64_t PublishedBytes(const std::vector<ShardedProgram::Member>& members) {
+  KILN_CHECK(!members.empty());
+  for (const ShardedProgram::Member& member : members)
+    KILN_CHECK(member.device != nullptr && member.compiled != nullptr);
+  return SlotBytes(*members.front().compiled, Slot::Kind::kPublished);
+}
+
 }  // namespace
 
 ShardedProgram::ShardedProgram(graph::Mesh mesh, std::vector<Member> members)
     : mesh_(std::move(mesh)),
       members_(std::move(members)),
-      published_bytes_(SlotBytes(compiled(0), Slot::Kind::kPublished)) {
+      published_bytes_(PublishedBytes(members_)) {
+  KILN_CHECK_EQ(members_.size(), graph::NumDevices(mesh_));
   for (const Member& member : members_)
     arena_bytes_.push_back(SlotBytes(*member.compiled, Slot::Kind::kArena));
 }
@@ -42,6 +52,7 @@ std::vector<int64_t> ShardedProgram::PlaceOf(int member) const {
     place[axis] = left % mesh_.axes[axis].size;
     left /= mesh_.axes[axis].size;
   }
+  KILN_CHECK(left == 0 || mesh_.axes.empty()) << "member " << member;
   return place;
 }
 
@@ -70,6 +81,8 @@ int ShardedProgram::MemberOf(int member, const DeviceGroup& group, int number) c
     result += (left % size - result / stride[axis] % size) * stride[axis];
     left /= size;
   }
+  KILN_CHECK_GE(result, 0);
+  KILN_CHECK_LT(result, members_.size());
   return static_cast<int>(result);
 }
 
@@ -81,6 +94,7 @@ std::vector<int> ShardedProgram::distinct() const {
     });
     if (!is_known) found.push_back(i);
   }
+  KILN_CHECK_EQ(found.front(), 0);
   return found;
 }
 

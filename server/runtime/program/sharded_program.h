@@ -22,6 +22,7 @@ class ShardedProgram {
     std::shared_ptr<const compiler::CompiledProgram> compiled;
   };
 
+  // Requires: there is a member for each place; a mesh without axes has one place.
   ShardedProgram(graph::Mesh mesh, std::vector<Member> members);
   // A program on one device, of a graph without a mesh.
   ShardedProgram(ManagedDevice& device, compiler::CompiledProgram compiled);

@@ -4,6 +4,8 @@
 #include <numeric>
 #include <optional>
 
+#include "proto/check/check.h"
+
 namespace kiln::runtime {
 namespace {
 
@@ -38,6 +40,11 @@ std::vector<int> ShareResults(const Signature& signature, compiler::CompiledProg
     std::replace(same.begin(), same.end(), other, one);
     return true;
   });
+  for (size_t i = 0; i < same.size(); ++i) {
+    // Each one's representative is an earlier result, or itself, and represents itself.
+    KILN_CHECK_LE(same[i], i);
+    KILN_CHECK_EQ(same[static_cast<size_t>(same[i])], same[i]) << "result " << i;
+  }
   return same;
 }
 

@@ -8,6 +8,7 @@
 #include <utility>
 #include <vector>
 
+#include "proto/check/check.h"
 #include "server/runtime/program/program.h"
 
 namespace kiln::runtime {
@@ -67,6 +68,7 @@ std::vector<std::vector<fairness::CommandCost>> Program::CommandCosts(int64_t* s
     for (int i = 0; i < sharded_.size(); ++i)
       if (&sharded_.compiled(i) == &compiled) costs[i] = own;
   }
+  KILN_CHECK(next == seconds.end());
   const double scale = ScaleOf(longest);
   for (std::vector<fairness::CommandCost>& member : costs)
     for (fairness::CommandCost& cost : member) cost.seconds *= scale;

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "proto/check/check.h"
 #include "server/errors/errors.h"
 #include "server/log/log.h"
 #include "server/runtime/run/run.h"
@@ -42,6 +43,7 @@ void Run::Finished(int member, int64_t ticket, const drivers::SubmitResult& resu
   std::shared_ptr<Run> self;  // the device's callback holds only a raw pointer
   {
     absl::MutexLock lock(&mutex_);
+    KILN_CHECK_GT(in_flight_, 0) << label_ << ": a list ended twice";
     AddTimes(member, result);
     if (failure_.ok() || (!lost.ok() && !*unwanted_)) SetFailure(status);
     if (--in_flight_ == 0) self.swap(self_);
@@ -52,7 +54,10 @@ void Run::Finished(int member, int64_t ticket, const drivers::SubmitResult& resu
     }
     is_end = in_flight_ == 0 && all_submitted_;
     if (is_end) held = HeldDevices();
+    KILN_VALIDATE(*this, 1);
   }
+  // Only the one list of a run on one device may end early, so it was the last in flight.
+  KILN_CHECK(!has_rest || self != nullptr) << label_;
   // Before later work of its flow can start.
   if (has_rest && !on.dispatcher().Continue(ticket, self, predicted_seconds()))
     Fail(absl::CancelledError("the session was closed"));
@@ -66,7 +71,9 @@ void Run::Finished(int member, int64_t ticket, const drivers::SubmitResult& resu
 }
 
 void Run::AddTimes(int member, const drivers::SubmitResult& result) {
+  KILN_CHECK_LT(member, ended_.size()) << label_;
   Ended& ended = ended_[member];
+  KILN_CHECK_LT(ended.pieces, pieces()) << label_;
   ended.seconds += result.seconds;
   // A device's lists end in the order of their submission.
   const int first = pieces_ ? pieces_->lists[member][ended.pieces++].first_command : begin_.command;
@@ -155,6 +162,13 @@ void Run::HoldDevices() const {
 
 void Run::ReleaseDevices() const {
   for (ManagedDevice* device : HeldDevices()) device->Release();
+}
+
+void Run::Validate() const {
+  KILN_CHECK_EQ(ended_.size(), size()) << label_;
+  KILN_CHECK_GE(in_flight_, 0) << label_;
+  // The devices have a raw pointer to it.
+  KILN_CHECK_EQ(self_ != nullptr, in_flight_ > 0) << label_;
 }
 
 void Run::End() {
@@ -248,6 +262,7 @@ void Run::Resolve(const absl::Status& status, absl::Span<const DeviceTime> times
   memory_.Drop();
   // Destroys its captures before the devices count as idle.
   const Done done = std::exchange(done_, nullptr);
+  KILN_CHECK(done != nullptr) << label_ << " ended twice";
   done(status, times);
   first_run_.End(label_, program(), status);
 }

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "proto/check/check.h"
 #include "server/log/log.h"
 
 namespace kiln::runtime {
@@ -32,6 +33,9 @@ absl::StatusOr<std::shared_ptr<Run>> Run::Create(
     std::string label, std::shared_ptr<const BoundProgram> bound, std::vector<ValuePointer> inputs,
     absl::Span<const std::shared_ptr<buffers::Account>> accounts, fairness::SubmissionOrder* order,
     Done done) {
+  KILN_CHECK(bound != nullptr && done != nullptr) << label;
+  KILN_CHECK_GE(accounts.size(), bound->program->sharded().size()) << label;
+  KILN_CHECK(order != nullptr || !bound->program->sharded().is_joint()) << label;
   for (const ShardedProgram::Member& member : bound->program->sharded().members())
     if (absl::Status status = member.device->CheckUsable(false); !status.ok()) return status;
   std::shared_ptr<Run> run(new Run(std::move(label), *bound->program, order));
@@ -64,11 +68,13 @@ absl::StatusOr<std::shared_ptr<Run>> Run::Create(
 
 absl::InlinedVector<std::shared_ptr<fairness::Work>, 1> Run::MakeWork() {
   absl::InlinedVector<std::shared_ptr<fairness::Work>, 1> work;
+  KILN_CHECK(other_work_.empty()) << label_;
   work.push_back(shared_from_this());
   for (int member = 1; member < size(); ++member) {
     work.push_back(std::make_shared<OtherMember>(shared_from_this(), member));
     other_work_.push_back(work.back());
   }
+  KILN_CHECK_EQ(work.size(), size()) << label_;
   return work;
 }
 
@@ -124,9 +130,12 @@ absl::StatusOr<fairness::Work::Handed> Run::Park(int member, int64_t ticket) {
     absl::MutexLock lock(&mutex_);
     if (!failure_.ok()) return failure_;
   }
+  KILN_CHECK_NE(ticket, 0) << label_;
   parked_.resize(size());
+  KILN_CHECK_EQ(parked_[member], 0) << label_ << " has two turns on " << device(member).name();
   parked_[member] = ticket;
   ++turns_;
+  KILN_CHECK_LT(turns_, size()) << label_;
   device(member).dispatcher().Park(ticket, begun_);
   return Handed::kAll;
 }
@@ -147,6 +156,7 @@ absl::StatusOr<bool> Run::CheckGoesOn() const {
 }
 
 absl::StatusOr<bool> Run::Begin(int member, int64_t ticket, absl::Duration waited) {
+  KILN_CHECK(!begun_) << label_;
   // First, so that a device that is lost from here on is not revived before ReleaseDevices, and an
   // earlier loss and revival is noticed.
   HoldDevices();
@@ -188,10 +198,12 @@ absl::StatusOr<Run::Submission> Run::Count(bool is_last) {
   absl::MutexLock lock(&mutex_);
   // The run was cancelled after the last check.
   if (!failure_.ok()) return failure_;
+  KILN_CHECK(!all_submitted_) << label_;
   all_submitted_ = is_last;
   in_flight_ += size();
   // Keeps this alive for the devices. A captured shared_ptr would make the function allocate.
   self_ = shared_from_this();
+  KILN_VALIDATE(*this, 1);
   if (loaded_->signals != nullptr && signals_ == nullptr)
     signals_ = std::make_shared<drivers::SignalGroup>(loaded_->signals);
   return Submission{next_.load(std::memory_order_relaxed), begin_, signals_};
@@ -209,8 +221,10 @@ bool Run::QueueNext() {
 
 std::vector<Run::Refused> Run::SubmitAll(const Submission& submission, int member, int64_t ticket) {
   std::vector<Refused> refused;
+  KILN_CHECK_LT(submission.piece, pieces()) << label_;
   for (int i = 0; i < size(); ++i) {
     const int64_t own = i == member ? ticket : std::exchange(parked_[i], 0);
+    KILN_CHECK_NE(own, 0) << label_ << " has no turn on " << device(i).name();
     const absl::Status status = SubmitList(submission, i, own);
     // After the list: from here on, later work of its flow that uses its results may be submitted.
     if (i != member) device(i).dispatcher().Unpark(own);
@@ -224,6 +238,7 @@ std::vector<Run::Refused> Run::SubmitAll(const Submission& submission, int membe
 
 absl::Status Run::SubmitList(const Submission& submission, int member, int64_t ticket) {
   const Slots slots = MakeSlots(member);
+  for (const drivers::Buffer* slot : slots) KILN_DCHECK(slot != nullptr) << label_;
   drivers::SubmitOptions options;
   options.begin = submission.begin;
   options.group = submission.signals;

@@ -175,6 +175,9 @@ class Run : public fairness::Work, public std::enable_shared_from_this<Run> {
   void LogStarted(int member, int64_t ticket) const;
   size_t pieces() const { return pieces_ == nullptr ? 1 : pieces_->seconds.size(); }
 
+  // Checks what mutex_ guards.
+  void Validate() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+
   // end.cc
   //
   // Called when one of its lists has ended. May destroy this.

@@ -6,6 +6,8 @@
 #include <utility>
 #include <vector>
 
+#include "proto/check/check.h"
+
 namespace kiln::runtime {
 
 // A scope of a thread in which several events happen, such as the end of a run and of its results.
@@ -18,6 +20,7 @@ class Together {
   }
   ~Together() {
     if (!is_outermost_) return;
+    KILN_CHECK_EQ(current_, this);
     current_ = nullptr;
     for (const auto& call : put_off_) call();
   }

@@ -6,6 +6,7 @@
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "proto/check/check.h"
 #include "server/buffers/whole.h"
 #include "server/errors/errors.h"
 #include "server/runtime/run/run.h"
@@ -75,6 +76,7 @@ absl::Status Run::Allocate(absl::Span<const std::shared_ptr<buffers::Account>> a
     for (const TensorTypePointer& type : *types) {
       const size_t result = results_.size();
       if (const size_t same = program().same_result(result); same != result) {
+        KILN_CHECK_LT(same, result) << label_;
         results_.push_back(results_[same]);
         continue;
       }
@@ -110,6 +112,7 @@ absl::StatusOr<ValuePointer> Run::AllocateResult(
 }
 
 absl::Status Run::AllocateWider(const std::shared_ptr<buffers::Account>& account) {
+  KILN_CHECK(bound_->widen.empty() || bound_->widen.size() == inputs_.size()) << label_;
   for (size_t i = 0; i < bound_->widen.size(); ++i) {
     const drivers::Buffer* given = inputs_[i]->buffer();
     // Without a buffer the input has failed, and so will the run.
@@ -141,6 +144,7 @@ absl::Status Run::Widen() {
 
 Slots Run::MakeSlots(int member) const {
   Slots slots;
+  KILN_CHECK_LT(member, loaded_->members.size()) << label_;
   const LoadedProgram::Member& loaded = loaded_->members[member];
   const auto add = [&](const buffers::Value& value) {
     if (value.pool() == loaded.pool.get()) {
