@@ -16,6 +16,7 @@
 #include "absl/synchronization/mutex.h"
 #include "compiler/ops/op_def.h"
 #include "compiler/workers/pool.h"
+#include "proto/check/check.h"
 #include "proto/text/printable.h"
 #include "server/auth/accounts.h"
 #include "server/auth/audit_log.h"
@@ -392,6 +393,8 @@ void Daemon::Implementation::MakeRegistry() {
 }
 
 void Daemon::Implementation::FillServiceParts() {
+  KILN_CHECK(registry != nullptr && access != nullptr && programs != nullptr);
+  KILN_CHECK(kernel_cache != nullptr && users != nullptr && audit != nullptr && limits != nullptr);
   const rpc::ServiceParts common = {registry.get(), access.get(), &metrics, clock};
   const auto op_set_version = static_cast<uint32_t>(ops::kOpSetVersion);
   service_parts.devices = {common, all_devices, std::move(service_parts.devices.drivers)};
@@ -540,6 +543,7 @@ void Daemon::Implementation::StartUpkeep(absl::Duration interval) {
   options.interval = interval;
   if (config.unused_minutes_limit > 0)
     options.unused_programs = absl::Minutes(config.unused_minutes_limit);
+  KILN_CHECK(upkeep == nullptr);
   upkeep = std::make_unique<Upkeep>(std::move(options));
 }
 
@@ -563,6 +567,8 @@ bool Daemon::Implementation::Stop(absl::Duration grace, Sessions sessions_then) 
     if (stopping) return idle;
     stopping = true;
   }
+  KILN_CHECK(server == nullptr || (registry != nullptr && programs != nullptr));
+  KILN_CHECK(server == nullptr || state_lock != nullptr);
   // First, so that no lease expires while the devices finish.
   if (upkeep) upkeep->Stop();
   // Start failed before anything could run.
@@ -635,6 +641,7 @@ absl::StatusOr<std::unique_ptr<Daemon>> Daemon::Start(const config::Config& conf
   implementation->devices = std::move(opened->devices);
   for (const auto& device : implementation->devices)
     implementation->all_devices.push_back(device.get());
+  KILN_CHECK(!implementation->devices.empty());
   implementation->service_parts.devices.drivers = std::move(opened->reports);
   if (absl::Status status = implementation->OpenUsers(); !status.ok()) return status;
   implementation->MakeKernelCache();
@@ -659,7 +666,10 @@ absl::StatusOr<std::unique_ptr<Daemon>> Daemon::Start(const config::Config& conf
   return std::unique_ptr<Daemon>(new Daemon(std::move(implementation)));
 }
 
-std::vector<std::string> Daemon::listening() const { return implementation_->server->listening(); }
+std::vector<std::string> Daemon::listening() const {
+  KILN_CHECK_NE(implementation_->server, nullptr);
+  return implementation_->server->listening();
+}
 int Daemon::metrics_port() const { return implementation_->metrics_port; }
 bool Daemon::IsAlive() const { return implementation_->upkeep->IsAlive(); }
 int64_t Daemon::rounds() const { return implementation_->upkeep->rounds(); }

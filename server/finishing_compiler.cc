@@ -2,7 +2,14 @@
 
 #include <utility>
 
+#include "proto/check/check.h"
+
 namespace kiln {
+
+FinishingCompiler::FinishingCompiler(Options options) : options_(std::move(options)) {
+  KILN_CHECK_NE(options_.assembler, nullptr);
+  KILN_CHECK_NE(options_.finisher, nullptr);
+}
 
 absl::StatusOr<drivers::KernelImage> FinishingCompiler::Compile(const workers::KernelJob& job) {
   absl::StatusOr<drivers::KernelImage> image = options_.assembler->Compile(job);

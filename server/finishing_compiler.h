@@ -27,8 +27,8 @@ class FinishingCompiler : public workers::KernelCompiler {
     std::function<void(const drivers::Finisher&, const absl::Status& why)> on_unable;
   };
 
-  // The objects in the options must outlive this object.
-  explicit FinishingCompiler(Options options) : options_(std::move(options)) {}
+  // Requires: both compilers are there. The objects in the options must outlive this object.
+  explicit FinishingCompiler(Options options);
 
   // Returns the assembler's image, finished if its target has a finisher that can do it. Errors:
   // those of both compilers.

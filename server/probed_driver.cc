@@ -13,6 +13,7 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "compiler/workers/channel.h"
+#include "proto/check/check.h"
 #include "proto/text/printable.h"
 
 namespace kiln {
@@ -22,7 +23,9 @@ using workers::Transfer;
 ProbedDriver::ProbedDriver(std::unique_ptr<drivers::Driver> driver, Options options)
     : driver_(std::move(driver)),
       options_(std::move(options)),
-      probe_(workers::Process::Start(options_.command)) {}
+      probe_(workers::Process::Start(options_.command)) {
+  KILN_CHECK_NE(driver_, nullptr);
+}
 
 absl::StatusOr<std::vector<std::unique_ptr<drivers::Device>>> ProbedDriver::Enumerate(
     std::string* why_none) {
@@ -33,6 +36,7 @@ absl::StatusOr<std::vector<std::unique_ptr<drivers::Device>>> ProbedDriver::Enum
 }
 
 std::string ProbedDriver::Judge() const {
+  KILN_CHECK(!verdict_) << "the probe has ended";
   if (!probe_.ok()) return std::string(probe_.status().message());
   // The probe sends nothing, so this ends when the process does.
   std::string nothing;

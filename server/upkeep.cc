@@ -7,6 +7,8 @@
 #include <fstream>
 #include <utility>
 
+#include "proto/check/check.h"
+
 namespace kiln {
 namespace {
 
@@ -36,6 +38,10 @@ int64_t ResidentBytes() {
 }  // namespace
 
 Upkeep::Upkeep(Options options) : options_(std::move(options)) {
+  KILN_CHECK(options_.registry != nullptr && options_.open_uploads != nullptr);
+  KILN_CHECK(options_.blobs != nullptr && options_.host != nullptr);
+  KILN_CHECK(options_.programs != nullptr && options_.reload_tls != nullptr);
+  for (const runtime::ManagedDevice* device : options_.devices) KILN_CHECK_NE(device, nullptr);
   thread_ = std::thread([this] { Run(); });
 }
 
@@ -100,6 +106,7 @@ void Upkeep::ReviveDevices() {
 void Upkeep::GiveMemoryBack() {
   // Memory cached for the next upload also counts until it is freed.
   const int64_t held = options_.host->used_bytes() + options_.blobs->idle_bytes();
+  KILN_CHECK_GE(options_.blobs->idle_bytes(), 0);
   highest_held_ = std::max(highest_held_, held);
   if (highest_held_ - held < kTrimAfter && !HasGrown()) return;
   // glibc keeps freed memory until it is told to return it; see malloc_trim(3).

@@ -41,7 +41,7 @@ class Upkeep {
     absl::Duration interval;                                    // between two rounds
     absl::Duration unused_programs = absl::InfiniteDuration();  // dropped after this long
   };
-  // Starts the thread. The objects in the options must outlive Stop.
+  // Starts the thread. Requires: the objects in the options are there, and outlive Stop.
   explicit Upkeep(Options options);
   ~Upkeep() { Stop(); }
 

@@ -10,6 +10,7 @@
 
 #include "absl/cleanup/cleanup.h"
 #include "absl/strings/str_cat.h"
+#include "proto/check/check.h"
 #include "server/errors/errors.h"
 
 namespace kiln::state {
@@ -52,7 +53,10 @@ absl::StatusOr<std::vector<std::string>> ReadLines(const std::string& path,
 absl::Status WriteLines(const std::string& path, const std::string& header,
                         const std::vector<std::string>& lines) {
   std::string text = absl::StrCat(header, "\n");
-  for (const std::string& line : lines) absl::StrAppend(&text, line, "\n");
+  for (const std::string& line : lines) {
+    KILN_CHECK(line.find('\n') == std::string::npos) << path;
+    absl::StrAppend(&text, line, "\n");
+  }
   absl::StrAppend(&text, LastLine(lines.size()), "\n");
   const std::string draft = absl::StrCat(path, ".new");
   const int file = open(draft.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW | O_CLOEXEC, 0600);

@@ -17,7 +17,7 @@ absl::StatusOr<std::vector<std::string>> ReadLines(const std::string& path,
                                                    const std::string& header);
 
 // Replaces the file by a new one, once that is on disk: a crash leaves one of the two. UNAVAILABLE,
-// reason STATE_FOLDER: the failed step.
+// reason STATE_FOLDER: the failed step. Requires: no line contains a line break.
 absl::Status WriteLines(const std::string& path, const std::string& header,
                         const std::vector<std::string>& lines);
 
