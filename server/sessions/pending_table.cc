@@ -98,6 +98,9 @@ std::vector<uint64_t> PendingTable::End(uint64_t sequence) {
     if (sequence < barrier.sequence && --barrier.remaining == 0)
       reached.push_back(barrier.sequence);
   }
+  // A barrier is the first of what is left.
+  for (const uint64_t barrier : reached)
+    KILN_CHECK(!entries_.empty() && entries_.begin()->first == barrier) << "barrier " << barrier;
   std::erase_if(barriers_, [](const WaitingBarrier& barrier) { return barrier.remaining == 0; });
   KILN_VALIDATE(*this, size());
   return reached;
