@@ -8,6 +8,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/strip.h"
 #include "compiler/ir/quoted.h"
+#include "proto/check/check.h"
 #include "server/auth/method_table.h"
 #include "server/errors/errors.h"
 
@@ -94,7 +95,12 @@ class Processor : public grpc::AuthMetadataProcessor {
 
 }  // namespace
 
+Access::Access(Options options) : options_(std::move(options)) {
+  KILN_CHECK(options_.users != nullptr && options_.audit != nullptr && options_.metrics != nullptr);
+}
+
 Access::Listener Access::AddListener(Entrance entrance, std::function<void()> on_accepted) {
+  KILN_CHECK(on_accepted != nullptr);
   absl::MutexLock lock(&mutex_);
   const int number = static_cast<int>(listeners_.size());
   listeners_.push_back({entrance, NoToken()});
@@ -103,7 +109,10 @@ Access::Listener Access::AddListener(Entrance entrance, std::function<void()> on
 
 void Access::SetPeer(int listener, absl::StatusOr<auth::Principal> peer) {
   absl::MutexLock lock(&mutex_);
-  listeners_[static_cast<size_t>(listener)].peer = std::move(peer);
+  KILN_CHECK(listener >= 0 && listener < static_cast<int>(listeners_.size())) << listener;
+  ListenerState& state = listeners_[static_cast<size_t>(listener)];
+  KILN_CHECK(state.entrance == Entrance::kPeer || state.entrance == Entrance::kCertificate);
+  state.peer = std::move(peer);
 }
 
 void Access::Mark(grpc::AuthContext& connection, int listener) {

@@ -44,7 +44,8 @@ class Access {
     metrics::Metrics* metrics = nullptr;
     Clock clock;
   };
-  explicit Access(Options options) : options_(std::move(options)) {}
+  // Requires: all of the options are set.
+  explicit Access(Options options);
 
   // Provides the credentials check for one of gRPC's acceptors. Must not outlive this object or the
   // server. With kCertificate and kPeer, every call is refused until SetPeer was called with the
@@ -59,7 +60,7 @@ class Access {
       Entrance entrance, std::function<void()> on_accepted = [] {}) ABSL_LOCKS_EXCLUDED(mutex_);
   // Sets the user of all connections of a listener, or the error with which they are refused: with
   // kPeer the user of the system, with kCertificate the user that the certificate names. Requires:
-  // no connection has been let in yet.
+  // the listener has one of these entrances, and no connection has been let in yet.
   void SetPeer(int listener, absl::StatusOr<auth::Principal> peer) ABSL_LOCKS_EXCLUDED(mutex_);
 
   // Returns the caller of a call that has passed the processor. An error if the caller's token was

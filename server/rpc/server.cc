@@ -14,6 +14,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/strip.h"
+#include "proto/check/check.h"
 #include "server/auth/accounts.h"
 #include "server/clock/clock.h"
 #include "server/log/log.h"
@@ -198,7 +199,9 @@ void Server::Implementation::LogRefusal(const relay::Peer& peer, const absl::Sta
 }
 
 Server::Server(std::unique_ptr<Implementation> implementation)
-    : implementation_(std::move(implementation)) {}
+    : implementation_(std::move(implementation)) {
+  KILN_CHECK(implementation_->server != nullptr && implementation_->relay != nullptr);
+}
 Server::~Server() { Stop(absl::ZeroDuration()); }
 
 absl::StatusOr<std::unique_ptr<Server>> Server::Start(const Parts& parts, const Options& options) {

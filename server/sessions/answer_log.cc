@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "proto/check/check.h"
 #include "server/errors/errors.h"
 
 namespace kiln::sessions {
@@ -41,12 +42,33 @@ void AnswerLog::Acknowledge(uint64_t sequence) {
     bytes_ -= answers_.begin()->second->charge.bytes();
     answers_.erase(answers_.begin());
   }
+  KILN_CHECK_GE(bytes_, 0);
+  KILN_VALIDATE(*this, size());
 }
 
 void AnswerLog::Add(std::shared_ptr<const Answer> answer) {
+  KILN_CHECK(answer != nullptr);
   bytes_ += answer->charge.bytes();
   const uint64_t sequence = answer->sequence;
-  answers_.emplace(sequence, std::move(answer));
+  const bool is_new = answers_.emplace(sequence, std::move(answer)).second;
+  KILN_CHECK(is_new) << "operation " << sequence << " is answered twice";
+  KILN_VALIDATE(*this, size());
+}
+
+void AnswerLog::RestoreReceived(uint64_t sequence) {
+  KILN_CHECK_GE(sequence, last_received_);
+  last_received_ = sequence;
+}
+
+void AnswerLog::Validate() const {
+  int64_t bytes = 0;
+  for (const auto& [sequence, answer] : answers_) {
+    KILN_CHECK_GT(sequence, uint64_t{0});
+    KILN_CHECK(answer != nullptr) << sequence;
+    KILN_CHECK_EQ(answer->sequence, sequence);
+    bytes += answer->charge.bytes();
+  }
+  KILN_CHECK_EQ(bytes_, bytes);
 }
 
 absl::Status AnswerLog::CheckAcknowledged(Limits limits, bool host_is_short) const {

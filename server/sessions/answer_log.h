@@ -2,6 +2,7 @@
 #ifndef KILN_SERVER_SESSIONS_ANSWER_LOG_H_
 #define KILN_SERVER_SESSIONS_ANSWER_LOG_H_
 
+#include <cstddef>
 #include <cstdint>
 #include <memory>
 #include <vector>
@@ -27,13 +28,15 @@ class AnswerLog {
   absl::StatusOr<bool> Receive(uint64_t sequence);
   // Drops the answers up to `sequence`, all of which the client has.
   void Acknowledge(uint64_t sequence);
+  // Requires: the operation has no answer yet, so it has not been added before.
   void Add(std::shared_ptr<const Answer> answer);
   // RESOURCE_EXHAUSTED if the client acknowledges too few answers; the limit is lower while host
   // memory is short.
   absl::Status CheckAcknowledged(Limits limits, bool host_is_short) const;
 
-  // For a restored session: all operations up to `sequence` have been received.
-  void RestoreReceived(uint64_t sequence) { last_received_ = sequence; }
+  // For a restored session: all operations up to `sequence` have been received. Requires: it is not
+  // below last_received().
+  void RestoreReceived(uint64_t sequence);
 
   // Returns the answers in the order of their sequence numbers.
   std::vector<std::shared_ptr<const Answer>> Unacknowledged() const;
@@ -41,6 +44,13 @@ class AnswerLog {
   uint64_t last_received() const { return last_received_; }
   // The host memory charged for the unacknowledged answers.
   int64_t bytes() const { return bytes_; }
+  size_t size() const { return answers_.size(); }
+  // Whether the answer to this operation is kept.
+  bool Has(uint64_t sequence) const { return answers_.contains(sequence); }
+  // The highest sequence number of a kept answer; 0 if there is none.
+  uint64_t highest() const { return answers_.empty() ? 0 : answers_.rbegin()->first; }
+  // Each answer is kept under its own number, and `bytes` is the sum of their charges.
+  void Validate() const;
 
  private:
   uint64_t last_received_ = 0;

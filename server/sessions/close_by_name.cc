@@ -5,6 +5,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/strip.h"
 #include "compiler/ir/quoted.h"
+#include "proto/check/check.h"
 #include "server/errors/errors.h"
 #include "server/log/log.h"
 #include "server/sessions/registry.h"
@@ -74,7 +75,9 @@ absl::StatusOr<std::shared_ptr<Session>> Registry::FindToClose(const std::string
   if (!by_name && !by_number && !knows_all)
     return Restarting("the daemon is still reading the checkpoints of its sessions; try again");
   if (!by_name && !by_number) return UnknownName(name, of_anybody);
-  return by_name ? by_name : by_number;
+  const auto& found = by_name ? by_name : by_number;
+  KILN_CHECK(of_anybody || found->user().name == user) << found->identity().name;
+  return found;
 }
 
 absl::StatusOr<std::shared_ptr<Session>> Registry::CloseByName(const std::string& user,
@@ -92,6 +95,7 @@ absl::StatusOr<std::shared_ptr<Session>> Registry::CloseByName(const std::string
   {
     absl::MutexLock lock(&mutex_);
     if (sessions_.erase(identity.id) == 0) return UnknownName(name, of_anybody);
+    KILN_VALIDATE(*this, entries());
   }
   (*session)->Close(reason);
   log::Info("session_closed", {{"session", identity.name},

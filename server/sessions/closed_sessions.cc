@@ -1,6 +1,8 @@
 #include "server/sessions/closed_sessions.h"
 
 #include <algorithm>
+#include <map>
+#include <set>
 #include <utility>
 #include <vector>
 
@@ -8,6 +10,7 @@
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
+#include "proto/check/check.h"
 #include "proto/digest/sha256.h"
 #include "server/errors/errors.h"
 #include "server/state/line_file.h"
@@ -38,6 +41,7 @@ absl::Status LostBecause(absl::string_view what, const absl::Status& why) {
 
 void ClosedSessions::Remember(const std::string& id, const std::string& user,
                               const absl::Status& why) {
+  KILN_CHECK(!why.ok());
   Entry entry{Sha256Hex(id), user, errors::WithBoundedMessage(why)};
   absl::MutexLock lock(&mutex_);
   Add(std::move(entry));
@@ -52,6 +56,20 @@ void ClosedSessions::Add(Entry entry) {
     entries_.pop_front();
   }
   entries_.push_back(std::move(entry));
+  KILN_VALIDATE(*this, entries_.size());
+}
+
+void ClosedSessions::Validate() const {
+  KILN_CHECK_LE(entries_.size(), kEntriesMax);
+  std::map<absl::string_view, size_t> of_users;
+  std::set<absl::string_view> digests;
+  for (const Entry& entry : entries_) {
+    KILN_CHECK(!entry.why.ok()) << entry.digest;
+    const bool is_new = digests.insert(entry.digest).second;
+    KILN_CHECK(is_new) << entry.digest << " is there twice";
+    const size_t of_user = ++of_users[entry.user];
+    KILN_CHECK_LE(of_user, kUserEntriesMax) << entry.user;
+  }
 }
 
 absl::Status ClosedSessions::Find(const std::string& id, const std::string& user) const {

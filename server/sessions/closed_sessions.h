@@ -27,7 +27,8 @@ class ClosedSessions {
   static constexpr size_t kEntriesMax = 1024;
   static constexpr size_t kUserEntriesMax = 64;
 
-  // `id` is SessionIdentity::id. The message is cut by errors::WithBoundedMessage.
+  // `id` is SessionIdentity::id. The message is cut by errors::WithBoundedMessage. Requires: `why`
+  // is not OK.
   void Remember(const std::string& id, const std::string& user, const absl::Status& why)
       ABSL_LOCKS_EXCLUDED(mutex_);
   // Returns why the session was closed; OK if it is not known or belongs to another user.
@@ -46,6 +47,8 @@ class ClosedSessions {
     absl::Status why;
   };
   void Add(Entry entry) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  // No session is there twice, each has a reason, and there are not too many of all or of a user.
+  void Validate() const ABSL_SHARED_LOCKS_REQUIRED(mutex_);
   static std::string ToLine(const Entry& entry);
   static std::optional<Entry> FromLine(const std::string& line);
 

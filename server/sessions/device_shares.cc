@@ -5,6 +5,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "compiler/ir/quoted.h"
+#include "proto/check/check.h"
 #include "server/errors/errors.h"
 
 namespace kiln::sessions {
@@ -28,6 +29,7 @@ DeviceShares::DeviceShares(User& user, fairness::Priority priority, runtime::Man
     : user_(user), priority_(priority), all_(std::move(all)), home_(Make(home)) {}
 
 DeviceShare DeviceShares::Make(runtime::ManagedDevice& device) const {
+  KILN_CHECK(user_.devices.contains(device.name())) << device.name();
   return {&device, std::make_shared<buffers::Account>(user_.devices.at(device.name()).account),
           device.dispatcher().AddFlow(user_.name, user_.weight, priority_)};
 }
@@ -41,6 +43,7 @@ const DeviceShare& DeviceShares::Of(runtime::ManagedDevice& device) {
     share->account->SetExempt(exempt_);
     // Work queued there from now on fails at once.
     if (ended_) device.dispatcher().RemoveFlow(share->flow);
+    KILN_VALIDATE(*this, others_.size());
   }
   return *share;
 }
@@ -108,9 +111,20 @@ void DeviceShares::StopUnwanted() {
 void DeviceShares::RemoveFlows() {
   {
     absl::MutexLock lock(&mutex_);
+    KILN_CHECK(!ended_) << "the flows were removed before";
     ended_ = true;
+    KILN_VALIDATE(*this, others_.size());
   }
   for (const DeviceShare* share : All()) share->device->dispatcher().RemoveFlow(share->flow);
+}
+
+void DeviceShares::Validate() const {
+  KILN_CHECK(home_.device != nullptr && home_.account != nullptr);
+  KILN_CHECK(!others_.contains(home_.device));
+  for (const auto& [device, share] : others_) {
+    KILN_CHECK(share != nullptr && share->device == device);
+    KILN_CHECK(share->account != nullptr) << share->device->name();
+  }
 }
 
 }  // namespace kiln::sessions

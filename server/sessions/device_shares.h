@@ -55,11 +55,14 @@ class DeviceShares {
       ABSL_LOCKS_EXCLUDED(mutex_);
   // Drops cancelled work that is queued on any device, and stops it on devices that can.
   void StopUnwanted() ABSL_LOCKS_EXCLUDED(mutex_);
-  // The session has ended: fails all queued work, and work queued later.
+  // The session has ended: fails all queued work, and work queued later. Called once.
   void RemoveFlows() ABSL_LOCKS_EXCLUDED(mutex_);
 
  private:
   DeviceShare Make(runtime::ManagedDevice& device) const;
+  // Each other share is that of its device and has an account; the session's own device has none of
+  // them.
+  void Validate() const ABSL_SHARED_LOCKS_REQUIRED(mutex_);
 
   User& user_;
   const fairness::Priority priority_;

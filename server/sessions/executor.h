@@ -2,6 +2,7 @@
 #ifndef KILN_SERVER_SESSIONS_EXECUTOR_H_
 #define KILN_SERVER_SESSIONS_EXECUTOR_H_
 
+#include <cstddef>
 #include <cstdint>
 #include <deque>
 #include <functional>
@@ -47,13 +48,13 @@ class Executor {
   // operation keeps `self` alive.
   static void Run(const std::shared_ptr<Executor>& self) ABSL_LOCKS_EXCLUDED(self->mutex_);
   // Calls `then` when all operations up to `sequence` have been executed: immediately, or before
-  // any later operation is executed.
+  // any later operation is executed. Requires: `then` is callable.
   void WhenExecuted(uint64_t sequence, std::function<void()> then) ABSL_LOCKS_EXCLUDED(mutex_);
   // Stops execution until Unpause has been called as often as Pause. Waits until nothing is being
   // executed; returns the number of the last executed operation. Added operations remain queued
   // until Close.
   uint64_t Pause() ABSL_LOCKS_EXCLUDED(mutex_);
-  // The caller must call Run afterwards.
+  // The caller must call Run afterwards. Requires: a call of Pause that was not undone yet.
   void Unpause() ABSL_LOCKS_EXCLUDED(mutex_);
   // The number of the last executed operation.
   uint64_t executed() const ABSL_LOCKS_EXCLUDED(mutex_) {
@@ -80,6 +81,12 @@ class Executor {
   // Executes `current_` and the operations after it, until one must wait. No operation overtakes
   // it: busy_ remains set, and the thread that resolves the wait continues.
   static void Continue(const std::shared_ptr<Executor>& self);
+  // The queue is in order after what was executed, waiters wait for later operations, and a closed
+  // executor has neither.
+  void Validate() const ABSL_SHARED_LOCKS_REQUIRED(mutex_);
+  size_t entries() const ABSL_SHARED_LOCKS_REQUIRED(mutex_) {
+    return queue_.size() + waiters_.size();
+  }
 
   const Steps steps_;
   Queued current_;

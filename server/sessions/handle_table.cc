@@ -5,6 +5,7 @@
 
 #include "absl/container/flat_hash_set.h"
 #include "absl/strings/str_cat.h"
+#include "proto/check/check.h"
 #include "server/errors/errors.h"
 
 namespace kiln::sessions {
@@ -32,11 +33,33 @@ absl::Status HandleTable::Reserve(absl::Span<const uint64_t> handles) {
 
 void HandleTable::Bind(absl::Span<const uint64_t> handles,
                        absl::Span<const runtime::ValuePointer> values) {
+  KILN_CHECK_EQ(handles.size(), values.size());
+  KILN_CHECK_GE(charge_.bytes(), BytesWith(handles.size())) << "not reserved";
   for (size_t i = 0; i < handles.size(); ++i) {
-    used_.Insert(handles[i]);
-    values_[handles[i]] = values[i];
+    KILN_CHECK(values[i] != nullptr) << "handle " << handles[i];
+    const bool is_new = used_.Insert(handles[i]);
+    runtime::ValuePointer& value = values_[handles[i]];
+    // A client may name a handle twice; both fail with one error.
+    KILN_CHECK(is_new || value == values[i]) << "handle " << handles[i] << " is bound twice";
+    value = values[i];
   }
   Settle();
+  KILN_VALIDATE(*this, values_.size());
+}
+
+runtime::ValuePointer HandleTable::Rebind(uint64_t handle, runtime::ValuePointer value) {
+  KILN_CHECK(value != nullptr) << "handle " << handle;
+  const auto found = values_.find(handle);
+  KILN_CHECK(found != values_.end()) << "handle " << handle << " is unknown";
+  runtime::ValuePointer before = std::exchange(found->second, std::move(value));
+  KILN_VALIDATE(*this, values_.size());
+  return before;
+}
+
+void HandleTable::RestoreValue(uint64_t handle, runtime::ValuePointer value) {
+  const bool is_new = values_.emplace(handle, std::move(value)).second;
+  KILN_CHECK(is_new) << "handle " << handle << " is restored twice";
+  KILN_VALIDATE(*this, values_.size());
 }
 
 void HandleTable::BindFailed(absl::Span<const uint64_t> handles, const absl::Status& error) {
@@ -54,8 +77,10 @@ void HandleTable::BindFailed(absl::Span<const uint64_t> handles, const absl::Sta
 
 void HandleTable::RebindIf(uint64_t handle, const buffers::Value* current,
                            const runtime::ValuePointer& value) {
+  KILN_CHECK(value != nullptr) << "handle " << handle;
   const auto found = values_.find(handle);
   if (found != values_.end() && found->second.get() == current) found->second = value;
+  KILN_VALIDATE(*this, values_.size());
 }
 
 int64_t HandleTable::BytesWith(size_t more) const {
@@ -83,6 +108,7 @@ absl::Status HandleTable::Release(absl::Span<const uint64_t> handles,
     }
   }
   Settle();
+  KILN_VALIDATE(*this, values_.size());
   return status;
 }
 
@@ -95,6 +121,8 @@ std::vector<runtime::ValuePointer> HandleTable::ReleaseAllBut(
     return true;
   });
   Settle();
+  KILN_CHECK_LE(values_.size(), handles.size());
+  KILN_VALIDATE(*this, values_.size());
   return released;
 }
 
@@ -110,17 +138,30 @@ std::vector<runtime::ValuePointer> HandleTable::FailLost(const absl::Status& err
     }
     lost.push_back(std::exchange(value, failed));
   }
+  KILN_VALIDATE(*this, values_.size());
   return lost;
 }
 
 absl::Status HandleTable::Restore(IdSet used, size_t values) {
+  KILN_CHECK(values_.empty() && used_.intervals() == 0);
   used_ = std::move(used);
   return charge_.Resize(BytesWith(values));
 }
 
 absl::flat_hash_map<uint64_t, runtime::ValuePointer> HandleTable::TakeAll() {
   charge_ = memory::Charge();  // an empty charge ignores later resizes
-  return std::exchange(values_, {});
+  auto all = std::exchange(values_, {});
+  KILN_VALIDATE(*this, values_.size());
+  return all;
+}
+
+void HandleTable::Validate() const {
+  for (const auto& [handle, value] : values_) {
+    KILN_CHECK(value != nullptr) << "handle " << handle;
+    KILN_CHECK(used_.Contains(handle)) << "handle " << handle << " was never used";
+  }
+  // An emptied table has no charge; its account is given back.
+  if (!values_.empty()) KILN_CHECK_GE(charge_.bytes(), BytesWith(0));
 }
 
 absl::Status HandleTable::Unknown(uint64_t handle) const {

@@ -28,14 +28,13 @@ class HandleTable {
   // Reserves memory for these handles. INVALID_ARGUMENT, naming the handle, if one is 0, repeated
   // or used before.
   absl::Status Reserve(absl::Span<const uint64_t> handles);
-  // Binds each handle to its value. Requires: Reserve succeeded for these handles.
+  // Binds each handle to its value. Requires: Reserve succeeded for these handles, and nothing was
+  // bound or released since. A handle may occur twice with the same value.
   void Bind(absl::Span<const uint64_t> handles, absl::Span<const runtime::ValuePointer> values);
   // Binds the new ones of `handles` to one failed value; binds none if there is no memory for them.
   void BindFailed(absl::Span<const uint64_t> handles, const absl::Status& error);
-  // Binds a known handle to another value. Returns the value that it had.
-  runtime::ValuePointer Rebind(uint64_t handle, runtime::ValuePointer value) {
-    return std::exchange(values_[handle], std::move(value));
-  }
+  // Binds a handle to another value. Returns the value that it had. Requires: the handle is known.
+  [[nodiscard]] runtime::ValuePointer Rebind(uint64_t handle, runtime::ValuePointer value);
   // As Rebind if the handle names `current`; otherwise, also if it was released, does nothing.
   void RebindIf(uint64_t handle, const buffers::Value* current, const runtime::ValuePointer& value);
   // NOT_FOUND names the handle and says whether it was released.
@@ -55,12 +54,13 @@ class HandleTable {
   // For a restored session. Requires: the table is empty. Reserves memory for `values` handles;
   // RESOURCE_EXHAUSTED if there is not enough.
   absl::Status Restore(IdSet used, size_t values);
-  // Binds a handle that is in the restored `used`.
-  void RestoreValue(uint64_t handle, runtime::ValuePointer value) {
-    values_[handle] = std::move(value);
-  }
+  // Binds a handle. Requires: it is in the restored `used`, was not bound before, and is one of the
+  // `values` handles for which Restore has reserved memory.
+  void RestoreValue(uint64_t handle, runtime::ValuePointer value);
   // Empties the table. The caller destroys the returned values, without holding locks.
   [[nodiscard]] absl::flat_hash_map<uint64_t, runtime::ValuePointer> TakeAll();
+  // Each bound handle was used and has a value, and all of them are charged.
+  void Validate() const;
 
  private:
   absl::Status CheckNew(absl::Span<const uint64_t> handles) const;

@@ -7,6 +7,8 @@
 #include <iterator>
 #include <map>
 
+#include "proto/check/check.h"
+
 namespace kiln::sessions {
 
 class IdSet {
@@ -29,15 +31,32 @@ class IdSet {
       first_to_last_.emplace_hint(next, id, last);
     }
     if (joins_next) first_to_last_.erase(next);
+    KILN_DCHECK(Contains(id));
+    KILN_VALIDATE(*this, intervals());
     return true;
   }
 
-  // Adds all numbers from `first` to `last`. Requires: none of them is in the set.
-  void InsertAll(uint64_t first, uint64_t last) { first_to_last_[first] = last; }
+  // Adds all numbers from `first` to `last`. Requires: `first` is not above `last`, and none of
+  // them is in the set.
+  void InsertAll(uint64_t first, uint64_t last) {
+    KILN_CHECK_LE(first, last);
+    const auto next = first_to_last_.upper_bound(last);
+    KILN_CHECK(next == first_to_last_.begin() || std::prev(next)->second < first)
+        << "some of " << first << " to " << last << " are in the set";
+    first_to_last_[first] = last;
+    KILN_VALIDATE(*this, intervals());
+  }
   const std::map<uint64_t, uint64_t>& first_to_last() const { return first_to_last_; }
   // The highest number; 0 if the set is empty.
   uint64_t last() const { return first_to_last_.empty() ? 0 : first_to_last_.rbegin()->second; }
   size_t intervals() const { return first_to_last_.size(); }
+  // Intervals are not empty, and disjoint.
+  void Validate() const {
+    for (auto each = first_to_last_.begin(); each != first_to_last_.end(); ++each) {
+      KILN_CHECK_LE(each->first, each->second);
+      if (each != first_to_last_.begin()) KILN_CHECK_GT(each->first, std::prev(each)->second);
+    }
+  }
 
  private:
   std::map<uint64_t, uint64_t> first_to_last_;

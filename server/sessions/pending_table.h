@@ -42,20 +42,21 @@ class PendingTable {
   ~PendingTable() { TakeAll(); }
 
   // Charges an operation until End. An operation for which there is no memory is replaced by
-  // Refused. Sequence numbers count up from 1.
+  // Refused. Sequence numbers count up from 1. Requires: TakeAll was not called.
   // `travels_alone`: its message has no other operation, so HasRoom was checked before it.
   void Admit(uint64_t sequence, Operation* operation, bool travels_alone = true);
-  // The operation has been executed, and is answered later. Called before it can end. Requires: it
-  // was admitted.
+  // The operation has been executed, and is answered later. Called once, before it can end. After
+  // TakeAll it does nothing. Requires: it was admitted.
   void SetExecuted(uint64_t sequence, PendingOperation operation);
   // Takes what SetExecuted has stored, if there is such an operation. The caller destroys it
   // without holding locks: values and programs take others.
   [[nodiscard]] std::optional<PendingOperation> TakeExecuted(uint64_t sequence);
   // Removes an operation that was answered. Returns the barriers that were waiting only for it.
-  // Requires: TakeExecuted was called if SetExecuted was.
+  // Requires: it is in the table; TakeExecuted was called if SetExecuted was.
   std::vector<uint64_t> End(uint64_t sequence);
   // Returns false if no operation before the barrier is in the table. Called when the barrier is
-  // executed, before any later operation is.
+  // executed, before any later operation is. Requires: the barrier was admitted, unless TakeAll was
+  // called.
   bool AddBarrier(uint64_t sequence);
   // Cancels those of the runs from `first` on that can be cancelled. Their outputs refer to
   // `failed` from here on. Cancelled runs that are not on the device need not be executed; the
@@ -70,14 +71,17 @@ class PendingTable {
                                    HandleTable* handles);
 
   const Entries& entries() const { return entries_; }
-  // True if each operation up to `executed` either was answered or can be done again.
-  bool HasAllUpTo(uint64_t executed) const { return executed - ended_ == redoable_; }
+  // True if each operation up to `executed` either was answered or can be done again. Requires: all
+  // of these have been executed, and no other.
+  bool HasAllUpTo(uint64_t executed) const;
   // For a restored session: `ended` operations had been answered. The others are admitted; barriers
-  // among them are added with the number of operations that they wait for.
-  void RestoreEnded(uint64_t ended) { ended_ = ended; }
-  void RestoreBarrier(uint64_t sequence, uint64_t remaining) {
-    barriers_.push_back({sequence, remaining});
-  }
+  // among them are added with the number of operations that they wait for. Requires: the table is
+  // new.
+  void RestoreEnded(uint64_t ended);
+  // Requires: the barrier was admitted, and waits for the `remaining` operations before it.
+  void RestoreBarrier(uint64_t sequence, uint64_t remaining);
+  // How many operations have been answered.
+  uint64_t ended() const { return ended_; }
 
   bool empty() const { return entries_.empty(); }
   int64_t size() const { return static_cast<int64_t>(entries_.size()); }
@@ -87,12 +91,17 @@ class PendingTable {
   // Empties the table and gives back the charges of small operations; the others are charged until
   // the caller destroys the entries, without holding locks.
   Entries TakeAll();
+  // The charges and counters are those of the entries, and each barrier waits for as many entries
+  // as there are before it.
+  void Validate() const;
 
  private:
   struct WaitingBarrier {
     uint64_t sequence = 0;
     uint64_t remaining = 0;
   };
+  // Charges the operation of a new entry, or replaces it by Refused.
+  void ChargeEntry(Entry& entry, Operation* operation, bool travels_alone);
 
   const std::shared_ptr<memory::Account> host_;
   const Limits limits_;
@@ -102,7 +111,8 @@ class PendingTable {
   memory::Charge small_;
   Entries entries_;
   int64_t large_bytes_ = 0;
-  std::vector<WaitingBarrier> barriers_;
+  std::vector<WaitingBarrier> barriers_;  // in the order of their sequence numbers
+  bool is_taken_ = false;                 // TakeAll was called
 };
 
 }  // namespace kiln::sessions

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "proto/check/check.h"
 #include "server/errors/errors.h"
 #include "server/sessions/device_shares.h"
 
@@ -26,6 +27,7 @@ int64_t BytesOf(const DefinedProgram& program, size_t instances) {
 }
 
 void ForgetLeastRecent(DefinedProgram* program) {
+  KILN_CHECK(!program->instances.empty());
   program->instances.erase(
       std::min_element(program->instances.begin(), program->instances.end(),
                        [](const auto& a, const auto& b) { return a.second.used < b.second.used; }));
@@ -52,7 +54,8 @@ absl::StatusOr<std::shared_ptr<runtime::ProgramFuture>> ProgramTable::Define(
   auto program = Make(operation.graph, std::move(origin), admission);
   // Without memory the number remains unused: an entry for each refusal would need memory, too.
   if (!program.ok()) return program.status();
-  used_.Insert(operation.program);
+  const bool is_new = used_.Insert(operation.program);
+  KILN_CHECK(is_new) << "program " << operation.program << " is defined twice";
   absl::Status status = program->source.status();
   if (status.ok()) {
     auto devices = Devices(operation.devices, admission);
@@ -66,6 +69,7 @@ absl::StatusOr<std::shared_ptr<runtime::ProgramFuture>> ProgramTable::Define(
     program->source = status;
   }
   programs_.emplace(operation.program, *std::move(program));
+  KILN_VALIDATE(*this, size());
   if (!status.ok()) return status;
   return future;
 }
@@ -89,6 +93,7 @@ absl::StatusOr<std::vector<runtime::ManagedDevice*>> ProgramTable::Devices(
 std::shared_ptr<runtime::ProgramFuture> ProgramTable::CompileAgain(
     const std::shared_ptr<const runtime::GraphSource>& source, const ProgramOrigin& origin,
     const runtime::Bindings& bindings) const {
+  KILN_CHECK(source != nullptr);
   auto devices = Devices(origin.devices, Admission::kAgain);
   // The program then fails on this device, as it does when it is run.
   if (!devices.ok()) devices = std::vector<runtime::ManagedDevice*>{services_.device};
@@ -122,6 +127,7 @@ absl::StatusOr<DefinedProgram> ProgramTable::Make(
 std::shared_ptr<runtime::ProgramFuture> ProgramTable::Begin(
     DefinedProgram* program, Admission admission,
     std::shared_ptr<runtime::FirstCall> first_call) const {
+  KILN_CHECK(program->instances.empty() && !program->devices.empty());
   if (!program->variables.empty()) return nullptr;
   auto future = Compile(*program, {}, admission, std::move(first_call));
   program->instances[{}].future = future;
@@ -132,6 +138,8 @@ std::shared_ptr<runtime::ProgramFuture> ProgramTable::Begin(
 void ProgramTable::Restore(uint64_t number,
                            absl::StatusOr<std::shared_ptr<const runtime::GraphSource>> source,
                            std::shared_ptr<const ProgramOrigin> origin) {
+  KILN_CHECK(used_.Contains(number)) << "program " << number << " was never defined";
+  KILN_CHECK(origin != nullptr) << "program " << number;
   auto program = Make(std::move(source), std::move(origin), Admission::kAgain);
   if (program->source.ok()) {
     auto devices = Devices(program->origin->devices, Admission::kAgain);
@@ -142,7 +150,14 @@ void ProgramTable::Restore(uint64_t number,
       program->source = devices.status();
     }
   }
-  programs_.emplace(number, *std::move(program));
+  const bool is_new = programs_.emplace(number, *std::move(program)).second;
+  KILN_CHECK(is_new) << "program " << number << " is restored twice";
+  KILN_VALIDATE(*this, size());
+}
+
+void ProgramTable::RestoreUsed(IdSet used) {
+  KILN_CHECK(programs_.empty() && used_.intervals() == 0);
+  used_ = std::move(used);
 }
 
 std::shared_ptr<const ProgramOrigin> ProgramTable::OriginOf(uint64_t program) const {
@@ -154,6 +169,7 @@ std::shared_ptr<const ProgramOrigin> ProgramTable::OriginOf(uint64_t program) co
 std::shared_ptr<runtime::ProgramFuture> ProgramTable::Compile(
     const DefinedProgram& program, const runtime::Bindings& bindings, Admission admission,
     std::shared_ptr<runtime::FirstCall> first_call) const {
+  KILN_CHECK(program.source.ok() && *program.source != nullptr);
   auto future =
       services_.programs->Get(*program.source, bindings, program.devices, program.origin->name,
                               services_.host, admission, std::move(first_call));
@@ -184,6 +200,7 @@ std::shared_ptr<runtime::ProgramFuture> ProgramTable::Instance(uint64_t sequence
   }
   auto future = Compile(program, run.bindings, Admission::kAsked, nullptr);
   program.instances[run.bindings] = {future, sequence, sequence};
+  KILN_VALIDATE(*this, size());
   return future;
 }
 
@@ -201,11 +218,15 @@ absl::StatusOr<std::shared_ptr<const runtime::BoundProgram>> ProgramTable::Find(
   if (!program.source.ok()) return program.source.status();
   absl::Status bound = runtime::CheckBindings(program.variables, run.bindings);
   if (!bound.ok()) return bound;
-  return Instance(sequence, run)->result();
+  const auto instance = Instance(sequence, run);
+  KILN_CHECK(instance != nullptr && instance->resolved()) << "program " << run.program;
+  return instance->result();
 }
 
 absl::Status ProgramTable::Release(uint64_t program) {
-  return programs_.erase(program) > 0 ? absl::OkStatus() : Unknown(program);
+  if (programs_.erase(program) == 0) return Unknown(program);
+  KILN_VALIDATE(*this, size());
+  return absl::OkStatus();
 }
 
 absl::Status ProgramTable::Unknown(uint64_t program) const {
@@ -241,5 +262,24 @@ bool ProgramTable::Names(const runtime::Program& program) const {
 }
 
 std::map<uint64_t, DefinedProgram> ProgramTable::TakeAll() { return std::exchange(programs_, {}); }
+
+void ProgramTable::Validate() const {
+  for (const auto& [number, program] : programs_) {
+    KILN_CHECK(used_.Contains(number)) << "program " << number << " was never defined";
+    KILN_CHECK(program.origin != nullptr) << "program " << number;
+    const size_t instances = program.instances.size();
+    KILN_CHECK_LE(instances, std::max<size_t>(1, services_.bindings_per_program));
+    KILN_CHECK_GE(program.charge.bytes(), BytesOf(program, std::max<size_t>(1, instances)))
+        << "program " << number;
+    if (!program.source.ok()) {
+      KILN_CHECK_EQ(instances, 0) << "program " << number << " has failed";
+      continue;
+    }
+    KILN_CHECK(!program.devices.empty()) << "program " << number;
+    // A graph is kept as long as a run may need it with other bindings.
+    KILN_CHECK_EQ(*program.source == nullptr, program.variables.empty()) << "program " << number;
+    if (program.variables.empty()) KILN_CHECK_EQ(instances, 1) << "program " << number;
+  }
+}
 
 }  // namespace kiln::sessions

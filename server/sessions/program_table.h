@@ -47,7 +47,8 @@ struct DefinedProgram {
 // Not thread-safe: guarded by the session's lock.
 class ProgramTable {
  public:
-  // Requires: the objects pointed to outlive the table and the programs taken from it.
+  // Requires: the objects pointed to outlive the table and the programs taken from it. `host` is
+  // not null.
   struct Services {
     runtime::ProgramCache* programs = nullptr;
     runtime::ManagedDevice* device = nullptr;      // if the definition names none
@@ -84,10 +85,10 @@ class ProgramTable {
   std::shared_ptr<const ProgramOrigin> OriginOf(uint64_t program) const;
   const std::map<uint64_t, DefinedProgram>& programs() const { return programs_; }
   const IdSet& used() const { return used_; }
-  // For a restored session.
-  void RestoreUsed(IdSet used) { used_ = std::move(used); }
+  // For a restored session. Requires: the table is new.
+  void RestoreUsed(IdSet used);
   // Restores the program of one of the used numbers, with its graph or the error of its definition.
-  // Limits are not enforced.
+  // Limits are not enforced. Requires: the number was used and has no program.
   void Restore(uint64_t number, absl::StatusOr<std::shared_ptr<const runtime::GraphSource>> source,
                std::shared_ptr<const ProgramOrigin> origin);
 
@@ -103,6 +104,8 @@ class ProgramTable {
   size_t size() const { return programs_.size(); }
   // Empties the table. The caller destroys the returned programs, without holding locks.
   [[nodiscard]] std::map<uint64_t, DefinedProgram> TakeAll();
+  // Each program's number was used, its parts agree, and its instances are charged and bounded.
+  void Validate() const;
 
  private:
   // Returns the program with the run's bindings, and compiles it if necessary; null if there is

@@ -11,6 +11,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "compiler/ir/quoted.h"
+#include "proto/check/check.h"
 #include "server/errors/errors.h"
 #include "server/log/log.h"
 
@@ -98,7 +99,11 @@ Registry::Registry(Options options, std::vector<runtime::ManagedDevice*> devices
         options.services.devices = devices;
         return std::move(options);
       }()),
-      devices_(std::move(devices)) {}
+      devices_(std::move(devices)) {
+  KILN_CHECK(!devices_.empty());
+  KILN_CHECK(options_.new_id != nullptr);
+  KILN_CHECK(options_.services.host != nullptr);
+}
 
 absl::StatusOr<runtime::ManagedDevice*> Registry::Choose(const std::string& name) const {
   if (!name.empty()) {
@@ -215,8 +220,10 @@ absl::StatusOr<std::shared_ptr<Session>> Registry::Add(const std::string& user, 
   identity.opened = options_.services.clock.wall();
   auto session = std::make_shared<Session>(std::move(identity), owner, **chosen, options_.services,
                                            std::move(host), *std::move(charge));
-  sessions_[session->identity().id] = session;
+  const bool is_new = sessions_.emplace(session->identity().id, session).second;
+  KILN_CHECK(is_new) << session->identity().name << " has the id of another session";
   owner->AddSession(session);
+  KILN_VALIDATE(*this, entries());
   return session;
 }
 
@@ -227,6 +234,7 @@ const std::shared_ptr<User>& Registry::UserOf(const std::string& name) {
     for (const runtime::ManagedDevice* device : devices_) devices.push_back(device->name());
     user = std::make_shared<User>(name, options_.services.host->NewUserAccount(name), devices);
     user->SetLimits(options_.limits_of(name));
+    KILN_VALIDATE(*this, entries());
   }
   return user;
 }
@@ -309,6 +317,7 @@ absl::Status Registry::Close(const std::string& id) {
   {
     absl::MutexLock lock(&mutex_);
     if (sessions_.erase(id) == 0) return UnknownSession();
+    KILN_VALIDATE(*this, entries());
   }
   session->Close(absl::OkStatus());
   LogClosed(*session, "closed by its client");
@@ -327,6 +336,7 @@ int Registry::CloseAllOf(const std::string& user, const absl::Status& reason) {
       closed.push_back(std::move(current->second));
       sessions_.erase(current);
     }
+    KILN_VALIDATE(*this, entries());
   }
   for (const auto& session : closed) {
     session->Close(reason);
@@ -343,6 +353,7 @@ void Registry::CountFrom(int64_t number) {
 absl::StatusOr<std::shared_ptr<Session>> Registry::Make(const SessionIdentity& identity,
                                                         const std::string& user,
                                                         const std::vector<DeviceNeed>& needs) {
+  KILN_CHECK(!needs.empty());
   runtime::ManagedDevice* home = nullptr;
   for (const DeviceNeed& need : needs) {
     const auto device = FindDevice(devices_, need.device);
@@ -371,11 +382,30 @@ absl::StatusOr<std::shared_ptr<Session>> Registry::Make(const SessionIdentity& i
 
 void Registry::Adopt(std::shared_ptr<Session> session) {
   absl::MutexLock lock(&mutex_);
+  KILN_CHECK(session != nullptr);
   const std::string id = session->identity().id;
   adopted_[id] = session->user().name;
   // Only now: before it was complete, requests to it would have waited.
   UserOf(session->user().name)->AddSession(session);
   sessions_[id] = std::move(session);
+  KILN_VALIDATE(*this, entries());
+}
+
+void Registry::Validate() const {
+  for (const auto& [name, user] : users_) {
+    KILN_CHECK(user != nullptr) << "user " << name;
+    KILN_CHECK_EQ(user->name, name);
+  }
+  for (const auto& [id, session] : sessions_) {
+    KILN_CHECK(session != nullptr);
+    const SessionIdentity& identity = session->identity();
+    KILN_CHECK(identity.id == id) << identity.name << " is under the id of another session";
+    KILN_CHECK_LT(identity.number, next_number_) << identity.name;
+    const auto user = users_.find(session->user().name);
+    KILN_CHECK(user != users_.end() && user->second.get() == &session->user()) << identity.name;
+    const auto adopted = adopted_.find(id);
+    if (adopted != adopted_.end()) KILN_CHECK_EQ(adopted->second, session->user().name);
+  }
 }
 
 std::vector<std::shared_ptr<Session>> Registry::List() const {
@@ -411,6 +441,7 @@ int Registry::CloseExpired() {
     std::erase_if(expired, [this](const auto& session) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
       return sessions_.erase(session->identity().id) == 0;
     });
+    KILN_VALIDATE(*this, entries());
   }
   for (const auto& session : expired) {
     session->Close(UnknownSession());

@@ -2,6 +2,7 @@
 #ifndef KILN_SERVER_SESSIONS_REGISTRY_H_
 #define KILN_SERVER_SESSIONS_REGISTRY_H_
 
+#include <cstddef>
 #include <cstdint>
 #include <functional>
 #include <map>
@@ -114,12 +115,14 @@ class Registry {
   // For sessions that an earlier daemon has saved: new ones get numbers from `number` on.
   void CountFrom(int64_t number) ABSL_LOCKS_EXCLUDED(mutex_);
   // Makes an empty session, which only the caller knows, on the first of the devices that it needs.
-  // UNAVAILABLE: a device does not exist; RESOURCE_EXHAUSTED: not enough device memory.
+  // UNAVAILABLE: a device does not exist; RESOURCE_EXHAUSTED: not enough device memory. Requires:
+  // `needs` is not empty; CountFrom was called with a higher number than the session's.
   absl::StatusOr<std::shared_ptr<Session>> Make(const SessionIdentity& identity,
                                                 const std::string& user,
                                                 const std::vector<DeviceNeed>& needs)
       ABSL_LOCKS_EXCLUDED(mutex_);
   // Adds the session, so that Find returns it. The limit of open sessions is not enforced.
+  // Requires: Make has made it, and it was not added before.
   void Adopt(std::shared_ptr<Session> session) ABSL_LOCKS_EXCLUDED(mutex_);
   // The sessions, in the order in which they were opened.
   std::vector<std::shared_ptr<Session>> List() const ABSL_LOCKS_EXCLUDED(mutex_);
@@ -157,6 +160,11 @@ class Registry {
       ABSL_LOCKS_EXCLUDED(mutex_);
   absl::Status TooManySessions() const ABSL_SHARED_LOCKS_REQUIRED(mutex_);
   absl::Status CheckRoomFor(const User& user) const ABSL_SHARED_LOCKS_REQUIRED(mutex_);
+  // Each session is under its own id, its user is the known one, and its number was given.
+  void Validate() const ABSL_SHARED_LOCKS_REQUIRED(mutex_);
+  size_t entries() const ABSL_SHARED_LOCKS_REQUIRED(mutex_) {
+    return sessions_.size() + users_.size();
+  }
 
   SessionNames names_;
   ClosedSessions closed_;

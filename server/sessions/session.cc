@@ -6,6 +6,7 @@
 
 #include "absl/container/flat_hash_map.h"
 #include "absl/strings/str_cat.h"
+#include "proto/check/check.h"
 #include "server/errors/errors.h"
 #include "server/log/log.h"
 
@@ -47,6 +48,7 @@ absl::Status BeingRestored(absl::string_view why) {
 
 absl::Status Session::Connect(std::shared_ptr<Sink> sink, uint64_t acknowledged,
                               uint64_t generation) {
+  KILN_CHECK(sink != nullptr);
   std::shared_ptr<Sink> earlier;
   {
     absl::MutexLock lock(&state_->mutex);
@@ -62,6 +64,7 @@ absl::Status Session::Connect(std::shared_ptr<Sink> sink, uint64_t acknowledged,
     // Under the lock, so that no new answer is sent before those that the client has missed.
     sink->PushAttached(state_->answers.last_received());
     for (auto& answer : state_->answers.Unacknowledged()) sink->Push(std::move(answer));
+    KILN_VALIDATE(*state_, state_->entries());
   }
   log::Debug("stream_attached", {{"session", identity().name},
                                  {"acknowledged", absl::StrCat(acknowledged)},
@@ -110,6 +113,8 @@ absl::Status Session::Accept(const Sink* sink, uint64_t sequence, uint64_t ackno
     state_->pending.Admit(sequence, &operation, travels_alone);
     // With the lock held: an earlier stream of this session may still be adding its last operation.
     state_->executor.Add(sequence, std::move(operation));
+    KILN_CHECK_EQ(state_->answers.last_received(), sequence);
+    KILN_VALIDATE(*state_, state_->entries());
   }
   if (drops) devices().StopUnwanted();
   state_->ExecuteQueued();
@@ -187,6 +192,7 @@ absl::StatusOr<Takeover> Session::TakeOver() {
     takeover.tensors = NamedTensors();
     state_->StartLease(state_->FullLease());
     earlier = std::exchange(state_->stream, {}).sink;
+    KILN_VALIDATE(*state_, state_->entries());
   }
   if (earlier) earlier->Close(TakenOver());
   return takeover;
@@ -244,6 +250,7 @@ void Session::DropLost(const runtime::ManagedDevice& device) {
   if (state_->closed) return;
   lost = state_->handles.FailLost(device.pool()->LostError());
   if (!lost.empty()) state_->FailedLate(device.pool()->LostError());
+  KILN_VALIDATE(*state_, state_->entries());
 }
 
 void Session::Close(const absl::Status& status, bool files_stay) {
@@ -266,6 +273,7 @@ void Session::Close(const absl::Status& status, bool files_stay) {
     programs = state_->programs.TakeAll();
     pending = state_->pending.TakeAll();
     restoration.swap(state_->restoration);
+    KILN_VALIDATE(*state_, state_->entries());
   }
   devices().RemoveFlows();
   bool has_runs = false;

@@ -73,7 +73,7 @@ class Session {
 
   // Connects a new stream; an earlier one ends with ABORTED. Pushes Attached and the unacknowledged
   // answers. Of a closed session, returns why it was closed; NOT_FOUND if the user closed it.
-  // ABORTED: the session was taken over and has another generation.
+  // ABORTED: the session was taken over and has another generation. Requires: `sink` is not null.
   absl::Status Connect(std::shared_ptr<Sink> sink, uint64_t acknowledged, uint64_t generation = 0);
   // The stream has ended. Starts the lease, unless another stream is connected.
   void Disconnect(const Sink* sink);

@@ -6,6 +6,7 @@
 #include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
 #include "compiler/ir/quoted.h"
+#include "proto/check/check.h"
 #include "server/errors/errors.h"
 
 namespace kiln::sessions {
@@ -31,6 +32,8 @@ absl::Status CheckName(absl::string_view what, absl::string_view name) {
 
 absl::Status SessionNames::Claim(const std::string& user, const std::string& name,
                                  int64_t session) {
+  KILN_CHECK(!name.empty());
+  KILN_CHECK_GT(session, 0);
   absl::MutexLock lock(&mutex_);
   const auto [entry, is_new] = sessions_.emplace(Name(user, name), session);
   if (!is_new && entry->second != session) {
@@ -43,6 +46,7 @@ absl::Status SessionNames::Claim(const std::string& user, const std::string& nam
   Name& current = names_[session];
   if (current != entry->first && !current.second.empty()) sessions_.erase(current);
   current = entry->first;
+  KILN_VALIDATE(*this, names_.size());
   return absl::OkStatus();
 }
 
@@ -52,12 +56,23 @@ void SessionNames::Release(int64_t session) {
   if (found == names_.end()) return;
   sessions_.erase(found->second);
   names_.erase(found);
+  KILN_VALIDATE(*this, names_.size());
 }
 
 int64_t SessionNames::Find(const std::string& user, const std::string& name) const {
   absl::MutexLock lock(&mutex_);
   const auto found = sessions_.find(Name(user, name));
   return found == sessions_.end() ? 0 : found->second;
+}
+
+void SessionNames::Validate() const {
+  KILN_CHECK_EQ(sessions_.size(), names_.size());
+  for (const auto& [session, name] : names_) {
+    KILN_CHECK(!name.second.empty()) << "session " << session;
+    const auto found = sessions_.find(name);
+    KILN_CHECK(found != sessions_.end()) << "session " << session;
+    KILN_CHECK_EQ(found->second, session);
+  }
 }
 
 }  // namespace kiln::sessions

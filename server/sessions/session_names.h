@@ -22,7 +22,8 @@ absl::Status CheckName(absl::string_view what, absl::string_view name);
 class SessionNames {
  public:
   // Gives the session with number `session` this name of `user`'s, in place of an earlier one.
-  // ALREADY_EXISTS, reason NAME_TAKEN: another session has it.
+  // ALREADY_EXISTS, reason NAME_TAKEN: another session has it. Requires: `name` is not empty, and
+  // `session` is above 0.
   absl::Status Claim(const std::string& user, const std::string& name, int64_t session)
       ABSL_LOCKS_EXCLUDED(mutex_);
   // Drops the name of a session that has ended.
@@ -32,6 +33,9 @@ class SessionNames {
 
  private:
   using Name = std::pair<std::string, std::string>;  // the user's name and the session's
+
+  // The maps are inverse to each other.
+  void Validate() const ABSL_SHARED_LOCKS_REQUIRED(mutex_);
 
   mutable absl::Mutex mutex_;
   std::map<Name, int64_t> sessions_ ABSL_GUARDED_BY(mutex_);

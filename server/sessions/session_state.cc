@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "proto/check/check.h"
 #include "server/errors/errors.h"
 #include "server/log/log.h"
 #include "server/runtime/run/together.h"
@@ -86,6 +87,7 @@ void SessionState::Finish(Answer answer) {
     end = stream.end_after_answers && pending.empty();
     read_more = stream.refused_more && pending.HasRoom();
     if (read_more) stream.refused_more = false;
+    KILN_VALIDATE(*this, entries());
   }
   if (sink) {
     runtime::Together::Call([sink] { sink->Flush(); });
@@ -97,6 +99,7 @@ void SessionState::Finish(Answer answer) {
 
 void SessionState::Fail(uint64_t sequence, absl::Span<const uint64_t> new_handles,
                         const absl::Status& error) {
+  KILN_CHECK(!error.ok()) << "operation " << sequence << " failed without an error";
   // A failed handle keeps its error, and everything that uses it repeats the error. An error that
   // is explained already remains as it is.
   const absl::Status bounded =
@@ -110,6 +113,7 @@ void SessionState::Fail(uint64_t sequence, absl::Span<const uint64_t> new_handle
 
 void SessionState::Refuse(uint64_t sequence, absl::Span<const uint64_t> new_handles,
                           const absl::Status& error) {
+  KILN_CHECK(!error.ok()) << "operation " << sequence << " was refused without an error";
   if (recorder) {
     const absl::Status bounded = errors::WithBoundedMessage(user->Explain(error));
     const std::string encoded = Encoded(Refused{bounded, {new_handles.begin(), new_handles.end()}});
@@ -122,6 +126,7 @@ void SessionState::Refuse(uint64_t sequence, absl::Span<const uint64_t> new_hand
 }
 
 void SessionState::FailedLate(const absl::Status& why) {
+  KILN_CHECK(!why.ok());
   if (closed) return;
   if (is_replaying) replay_error.Update(why);
   if (recorder) recorder->FailedLate(why);
@@ -144,6 +149,7 @@ absl::Status SessionState::CheckNotCancelled(uint64_t sequence) const {
 }
 
 runtime::ValuePointer SessionState::MakeFailed(const absl::Status& error) const {
+  KILN_CHECK(!error.ok());
   memory::Charge error_charge = host->Open(memory::Use::kHandles);
   error_charge.ForceResize(errors::BytesOf(error));
   return buffers::Value::Failed(error, std::move(error_charge));
@@ -156,6 +162,35 @@ absl::Duration SessionState::FullLease() const {
 absl::Duration SessionState::StartLease(absl::Duration lease) {
   expires = services.clock.steady() + lease;
   return lease;
+}
+
+void SessionState::Validate() const {
+  KILN_CHECK(closed || !frozen);
+  KILN_CHECK(!closed || !closed->ok());
+  uint64_t before = 0;
+  for (const ReceivedCancel& received : cancelled) {
+    KILN_CHECK_GT(received.cancel, before);
+    before = received.cancel;
+  }
+  if (parked) {
+    KILN_CHECK(!parked->name.empty());
+    KILN_CHECK_LE(parked->tensors.size(), kNamedTensorsMax);
+    KILN_CHECK_EQ(parked->charge.bytes(), Parked::BytesOf(parked->tensors));
+  }
+  if (closed && !frozen) {
+    KILN_CHECK(stream.sink == nullptr);
+    KILN_CHECK(pending.empty());
+    KILN_CHECK(restoration == nullptr);
+    return;
+  }
+  KILN_CHECK_EQ(answers.last_received(), pending.ended() + static_cast<uint64_t>(pending.size()));
+  KILN_CHECK_LE(answers.highest(), answers.last_received());
+  for (const auto& [sequence, entry] : pending.entries()) {
+    KILN_CHECK_LE(sequence, answers.last_received());
+    KILN_CHECK(!answers.Has(sequence)) << "operation " << sequence << " is answered and pending";
+  }
+  // Each is the value of one pending operation.
+  KILN_CHECK_LE(being_copied.size(), pending.size());
 }
 
 }  // namespace kiln::sessions

@@ -100,6 +100,13 @@ struct SessionState : std::enable_shared_from_this<SessionState> {
   absl::Duration FullLease() const ABSL_SHARED_LOCKS_REQUIRED(mutex);
   // Starts a lease. Returns its duration.
   absl::Duration StartLease(absl::Duration lease) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex);
+  // The tables agree with one another: each received operation is pending or was answered, and a
+  // closed session has nothing pending.
+  void Validate() const ABSL_SHARED_LOCKS_REQUIRED(mutex);
+  // How many entries Validate visits.
+  int64_t entries() const ABSL_SHARED_LOCKS_REQUIRED(mutex) {
+    return pending.size() + static_cast<int64_t>(cancelled.size());
+  }
 
   const SessionIdentity identity;
   const std::shared_ptr<User> user;

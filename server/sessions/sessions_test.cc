@@ -108,6 +108,7 @@ TEST_F(HandleTableTest, NeverReused) {
 }
 
 TEST_F(HandleTableTest, ReleasesWhatItKnowsAndNamesTheRest) {
+  ASSERT_TRUE(table_.Reserve({1, 2}).ok());
   table_.Bind({1, 2}, {FailedWith("one"), FailedWith("two")});
   EXPECT_THAT(std::string(Release({1, 7, 2, 8}).message()), HasSubstr("handle 7 is unknown"));
   EXPECT_FALSE(table_.Find(1).ok());
@@ -115,6 +116,7 @@ TEST_F(HandleTableTest, ReleasesWhatItKnowsAndNamesTheRest) {
 }
 
 TEST_F(HandleTableTest, FailedBindingsLeaveWhatIsThere) {
+  ASSERT_TRUE(table_.Reserve({1}).ok());
   table_.Bind({1}, {FailedWith("old")});
   table_.BindFailed({0, 1, 2}, absl::InternalError("new"));
   EXPECT_EQ((*table_.Find(1))->status().message(), "old");
@@ -143,6 +145,7 @@ TEST_F(HandleTableTest, NothingIsBoundWithoutRoom) {
 }
 
 TEST_F(HandleTableTest, HoldsNothingOnceEmptied) {
+  ASSERT_TRUE(table_.Reserve({1, 2}).ok());
   table_.Bind({1, 2}, {FailedWith("x"), FailedWith("y")});
   EXPECT_EQ(table_.TakeAll().size(), 2);
   EXPECT_EQ(account_->bytes(), 0);

@@ -2,9 +2,11 @@
 
 #include <algorithm>
 #include <cmath>
+#include <set>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "proto/check/check.h"
 #include "server/sessions/session.h"
 
 namespace kiln::sessions {
@@ -30,6 +32,7 @@ User::User(std::string name, std::shared_ptr<memory::Account> host,
       graph_nodes({this->name, Resource::kGraphNodes}),
       sessions({this->name, Resource::kSessions}),
       disk({this->name, Resource::kDisk}) {
+  KILN_CHECK(this->host != nullptr);
   for (const std::string& device : device_names) {
     devices[device].account = std::make_shared<buffers::Account>(
         account, quota::Scope{this->name, Resource::kDeviceMemory, device});
@@ -69,9 +72,21 @@ std::vector<User::Use> User::GetUses() const {
 }
 
 void User::AddSession(const std::shared_ptr<Session>& session) {
+  KILN_CHECK(session != nullptr && &session->user() == this);
   absl::MutexLock lock(&mutex_);
   std::erase_if(sessions_, [](const auto& known) { return known.expired(); });
   sessions_.push_back(session);
+  KILN_VALIDATE(*this, sessions_.size());
+}
+
+void User::Validate() const {
+  // Weak pointers are not locked: the last pointer to a session must not end here, with the lock
+  // held.
+  std::set<std::weak_ptr<Session>, std::owner_less<>> seen;
+  for (const auto& session : sessions_) {
+    const bool is_new = seen.insert(session).second;
+    KILN_CHECK(is_new) << "user " << name << " has a session twice";
+  }
 }
 
 std::vector<std::shared_ptr<Session>> User::ListSessions() const {

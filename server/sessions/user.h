@@ -64,6 +64,7 @@ class User {
   // device.
   std::vector<Use> GetUses() const ABSL_LOCKS_EXCLUDED(mutex_);
 
+  // Requires: the session is this user's, and was not added before.
   void AddSession(const std::shared_ptr<Session>& session) ABSL_LOCKS_EXCLUDED(mutex_);
   // The sessions that are not closed, oldest first.
   std::vector<std::shared_ptr<Session>> ListSessions() const ABSL_LOCKS_EXCLUDED(mutex_);
@@ -73,6 +74,9 @@ class User {
   absl::Status Explain(const absl::Status& status) const ABSL_LOCKS_EXCLUDED(mutex_);
 
  private:
+  // No session is there twice.
+  void Validate() const ABSL_SHARED_LOCKS_REQUIRED(mutex_);
+
   mutable absl::Mutex mutex_;
   // At most as many as the registry allows the user, and those that have ended since the last one
   // was opened.

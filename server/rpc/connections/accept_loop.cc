@@ -7,6 +7,8 @@
 
 #include <cerrno>
 
+#include "proto/check/check.h"
+
 namespace kiln::rpc {
 namespace {
 
@@ -22,9 +24,12 @@ bool MayHaveOneLater(int error) {
 AcceptLoop::AcceptLoop(std::vector<int> listeners, Take take)
     : listeners_(std::move(listeners)),
       take_(std::move(take)),
-      wake_(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)) {}
+      wake_(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)) {
+  KILN_CHECK(take_ != nullptr);
+}
 
 void AcceptLoop::Start() {
+  KILN_CHECK(!thread_.joinable() && !stopped_);
   thread_ = std::thread([this] { AcceptAll(); });
 }
 

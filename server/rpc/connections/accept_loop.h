@@ -16,12 +16,13 @@ class AcceptLoop {
   // Takes ownership of the connection.
   using Take = std::function<void(int listener, int connection)>;
 
-  // Owns the sockets, which must be listening and non-blocking.
+  // Owns the sockets, which must be listening and non-blocking. Requires: `take` is callable.
   AcceptLoop(std::vector<int> listeners, Take take);
   ~AcceptLoop() { Stop(); }
   AcceptLoop(const AcceptLoop&) = delete;
   AcceptLoop& operator=(const AcceptLoop&) = delete;
 
+  // Called at most once, and not after Stop.
   void Start();
   // Stops accepting connections. Idempotent.
   void Stop();

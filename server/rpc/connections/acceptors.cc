@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "proto/check/check.h"
 #include "server/auth/accounts.h"
 #include "server/errors/errors.h"
 #include "server/log/log.h"
@@ -33,10 +34,32 @@ absl::Status TooManyCertificates() {
 
 }  // namespace
 
+template <typename Key>
+const Acceptors::Listener& Acceptors::Pool<Key>::Give(const Key& key) {
+  const size_t index = index_of.size();
+  KILN_CHECK_LT(index, listeners.size());
+  const bool is_new = index_of.emplace(key, index).second;
+  KILN_CHECK(is_new) << key << " has an acceptor already";
+  KILN_VALIDATE(*this, index_of.size());
+  return listeners[index];
+}
+
+template <typename Key>
+void Acceptors::Pool<Key>::Validate() const {
+  KILN_CHECK_LE(index_of.size(), listeners.size());
+  std::vector<bool> is_given(index_of.size());
+  for (const auto& [key, index] : index_of) {
+    KILN_CHECK_LT(index, index_of.size()) << key;
+    KILN_CHECK(!is_given[index]) << key << " shares its acceptor";
+    is_given[index] = true;
+  }
+}
+
 Acceptors::Acceptors(Options options, grpc::ServerBuilder& builder)
     : options_(std::move(options)),
       port_(AddListener(Entrance::kLoopback, builder, options_.on_accepted)),
       tls_port_(AddListener(Entrance::kTls, builder, options_.on_accepted)) {
+  KILN_CHECK(options_.name_of && options_.on_accepted);
   absl::MutexLock lock(&mutex_);
   for (size_t i = 0; i < kAdminsMax; ++i)
     admins_.listeners.push_back(AddListener(Entrance::kPeer, builder, [] {}));
@@ -63,6 +86,7 @@ Acceptors::Listener Acceptors::AddListener(Entrance entrance, grpc::ServerBuilde
 void Acceptors::HandOver(const relay::Peer& peer, int file) {
   Acceptor::NewConnectionParameters connection;
   connection.listener_fd = -1;
+  KILN_CHECK_GE(file, 0);
   connection.fd = file;
   absl::MutexLock lock(&mutex_);
   ListenerOf(peer).acceptor->HandleNewConnection(&connection);
@@ -93,7 +117,8 @@ absl::StatusOr<auth::Principal> Acceptors::SystemUser(unsigned user_id) const {
 
 const Acceptors::Listener& Acceptors::ListenerOfSystemUser(unsigned user_id) {
   const bool runs_daemon = auth::RunsDaemon(user_id);
-  auto& [listeners, index_of] = runs_daemon ? admins_ : system_users_;
+  Pool<unsigned>& pool = runs_daemon ? admins_ : system_users_;
+  const auto& [listeners, index_of] = pool;
   if (const auto known = index_of.find(user_id); known != index_of.end())
     return listeners[known->second];
   auto user = SystemUser(user_id);
@@ -101,19 +126,17 @@ const Acceptors::Listener& Acceptors::ListenerOfSystemUser(unsigned user_id) {
     log::Warning("peer_refused", {{"uid", absl::StrCat(user_id)}});
     return listeners.back();
   }
-  const Listener& listener = listeners[index_of.size()];
-  index_of.emplace(user_id, index_of.size());
+  const Listener& listener = pool.Give(user_id);
   options_.access->SetPeer(listener.number, *std::move(user));
   return listener;
 }
 
 const Acceptors::Listener& Acceptors::ListenerOfCertificate(const std::string& name) {
-  auto& [listeners, index_of] = certificates_;
+  const auto& [listeners, index_of] = certificates_;
   if (const auto known = index_of.find(name); known != index_of.end())
     return listeners[known->second];
   if (index_of.size() >= kCertificatesMax) return listeners.back();
-  const Listener& listener = listeners[index_of.size()];
-  index_of.emplace(name, index_of.size());
+  const Listener& listener = certificates_.Give(name);
   // The user of that name, if any, is looked up for each call.
   options_.access->SetPeer(listener.number,
                            auth::Principal{name, auth::Role::kUser, "certificate"});

@@ -57,6 +57,11 @@ class Acceptors {
   // peer gets the next one. The last one refuses calls.
   template <typename Key>
   struct Pool {
+    // Gives the next acceptor to a new peer. Requires: one is left for it.
+    const Listener& Give(const Key& key);
+    // Each peer has an acceptor of its own, the first ones.
+    void Validate() const;
+
     std::vector<Listener> listeners;
     std::map<Key, size_t> index_of;
   };

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "absl/strings/string_view.h"
+#include "proto/check/check.h"
 
 namespace kiln::rpc {
 namespace {
@@ -56,9 +57,11 @@ std::vector<size_t> BeyondBounds(const ConnectionBounds& bounds,
     judged[doubtful[i]].accepted = i < more_accepted;
     (i < more_accepted ? accepted : strangers).push_back(doubtful[i]);
   }
+  KILN_CHECK_EQ(strangers.size() + accepted.size(), judged.size());
   std::vector<size_t> beyond;
   AddBeyond(bounds, bounds.unknown_bytes_together_max, std::move(strangers), judged, beyond);
   AddBeyond(bounds, bounds.bytes_together_max, std::move(accepted), judged, beyond);
+  KILN_CHECK_LE(beyond.size(), connections.size());
   return beyond;
 }
 
@@ -76,6 +79,7 @@ std::vector<size_t> BeyondCalls(const ConnectionBounds& bounds,
     calls += connections[each].open_calls;
     if (calls > bounds.user_calls_max) beyond.push_back(each);
   }
+  KILN_CHECK_LE(beyond.size(), connections.size());
   return beyond;
 }
 

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "proto/check/check.h"
 #include "server/log/log.h"
 #include "server/rpc/connections/statistics.h"
 
@@ -102,6 +103,7 @@ void ConnectionWatch::Watched::CountMessages(
 }
 
 ConnectionWatch::ConnectionWatch(Options options) : options_(std::move(options)) {
+  KILN_CHECK(options_.now && options_.abort && options_.set_user && options_.user_of);
   thread_ = std::thread([this] { Run(); });
 }
 
@@ -114,9 +116,23 @@ ConnectionWatch::~ConnectionWatch() {
 }
 
 void ConnectionWatch::Add(relay::ConnectionPointer connection) {
+  KILN_CHECK(connection != nullptr);
   absl::MutexLock lock(&mutex_);
   std::string name = connection->name();
-  connections_.emplace(std::move(name), std::make_shared<Watched>(std::move(connection)));
+  const bool is_new =
+      connections_.emplace(std::move(name), std::make_shared<Watched>(std::move(connection)))
+          .second;
+  KILN_CHECK(is_new) << "two connections have one name";
+  KILN_VALIDATE(*this, connections_.size());
+}
+
+void ConnectionWatch::Validate() const {
+  for (const auto& [name, watched] : connections_) {
+    KILN_CHECK(watched != nullptr && watched->connection != nullptr) << name;
+    KILN_CHECK_EQ(watched->connection->name(), name);
+    KILN_CHECK(watched->accepted || watched->user.empty()) << name;
+  }
+  KILN_CHECK_LE(accepted_.size(), kAcceptedMax);
 }
 
 void ConnectionWatch::CallAccepted() {
@@ -124,6 +140,7 @@ void ConnectionWatch::CallAccepted() {
   absl::MutexLock lock(&mutex_);
   if (accepted_.size() == kAcceptedMax) accepted_.pop_front();
   accepted_.push_back(now);
+  KILN_VALIDATE(*this, connections_.size());
 }
 
 void ConnectionWatch::CallBegun(const grpc::ServerContextBase& call) {
@@ -140,6 +157,7 @@ void ConnectionWatch::CallBegun(const grpc::ServerContextBase& call) {
   options_.set_user(*watched->connection, user);
   absl::MutexLock lock(&mutex_);
   watched->user = user;
+  KILN_VALIDATE(*this, connections_.size());
 }
 
 std::unique_ptr<grpc::experimental::ServerInterceptorFactoryInterface>
@@ -181,6 +199,7 @@ void ConnectionWatch::LookAtAll() {
   // limit; and before looking at begun calls, which then no longer count here.
   const size_t more_accepted = CountAccepted();
   const std::vector<Traffic> traffic = TrafficOf(all);
+  KILN_CHECK_EQ(traffic.size(), all.size());
   for (const size_t index : BeyondBounds(options_.bounds, traffic, more_accepted))
     End(*all[index], traffic[index].accepted ? "its bytes do not complete a message of a call"
                                              : "none of its calls was accepted");
@@ -222,6 +241,7 @@ std::vector<Traffic> ConnectionWatch::TrafficOf(const std::vector<WatchedPointer
 void ConnectionWatch::Forget(const Watched& watched) {
   absl::MutexLock lock(&mutex_);
   connections_.erase(watched.connection->name());
+  KILN_VALIDATE(*this, connections_.size());
 }
 
 void ConnectionWatch::End(const Watched& watched, absl::string_view why) {

@@ -40,10 +40,12 @@ class ConnectionWatch {
     // very many connections the time is longer.
     absl::Duration interval = absl::Milliseconds(20);
   };
+  // Requires: all functions of the options are set.
   explicit ConnectionWatch(Options options);
   ~ConnectionWatch();
 
-  // Call this before gRPC gets the connection. The watch removes it after its end.
+  // Call this before gRPC gets the connection. The watch removes it after its end. Requires: its
+  // name is different from those of all earlier connections.
   void Add(relay::ConnectionPointer connection) ABSL_LOCKS_EXCLUDED(mutex_);
   // The first call of some connection was accepted. gRPC reports only later which connection it is:
   // for a call of one message, when that is complete.
@@ -58,6 +60,8 @@ class ConnectionWatch {
   using WatchedPointer = std::shared_ptr<Watched>;  // the thread may still use one
 
   void Run() ABSL_LOCKS_EXCLUDED(mutex_);
+  // Each connection is under its own name, and there are not too many accepted calls.
+  void Validate() const ABSL_SHARED_LOCKS_REQUIRED(mutex_);
   void LookAtAll() ABSL_LOCKS_EXCLUDED(mutex_);
   // Counts those on whose connections no call has begun.
   size_t CountAccepted() ABSL_LOCKS_EXCLUDED(mutex_);
@@ -67,7 +71,7 @@ class ConnectionWatch {
   void End(const Watched& watched, absl::string_view why) ABSL_LOCKS_EXCLUDED(mutex_);
 
   const Options options_;
-  absl::Mutex mutex_;  // not held during system calls
+  mutable absl::Mutex mutex_;  // not held during system calls
   bool stopping_ ABSL_GUARDED_BY(mutex_) = false;
   std::map<std::string, WatchedPointer> connections_ ABSL_GUARDED_BY(mutex_);  // by their names
   // The times of accepted calls on connections where no call has begun.

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "compiler/graph/wire/wire.h"
+#include "proto/check/check.h"
 #include "proto/digest/sha256.h"
 
 namespace kiln::rpc {
@@ -42,6 +43,7 @@ class Digest {
 // program. Computed node by node, since a copy of a large graph would double its memory. `graph` is
 // unchanged afterwards.
 std::string KeyOf(v1::Graph& graph) {
+  const int size = graph.nodes_size();
   Digest digest;
   for (v1::Node& node : *graph.mutable_nodes()) {
     std::string source;
@@ -53,6 +55,7 @@ std::string KeyOf(v1::Graph& graph) {
   nodes.Swap(graph.mutable_nodes());
   digest.Add(graph);
   nodes.Swap(graph.mutable_nodes());
+  KILN_CHECK(graph.nodes_size() == size && nodes.empty());
   return digest.Hex();
 }
 

@@ -7,6 +7,7 @@
 #include <string>
 
 #include "absl/strings/str_cat.h"
+#include "proto/check/check.h"
 #include "server/errors/errors.h"
 #include "server/rpc/messages/unwatched_reads.h"
 
@@ -75,7 +76,9 @@ void Serialize(const google::protobuf::Message& message, grpc::ByteBuffer* bytes
   grpc::Slice slice(size);
   // Directly into the slice that gRPC sends; a string in between would be another copy of the
   // value.
-  message.SerializeWithCachedSizesToArray(const_cast<uint8_t*>(slice.begin()));
+  const uint8_t* const end =
+      message.SerializeWithCachedSizesToArray(const_cast<uint8_t*>(slice.begin()));
+  KILN_CHECK_EQ(end - slice.begin(), size) << message.GetTypeName() << " changed meanwhile";
   *bytes = grpc::ByteBuffer(&slice, 1);
 }
 

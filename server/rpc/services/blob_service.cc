@@ -4,6 +4,7 @@
 #include "absl/base/thread_annotations.h"
 #include "absl/synchronization/mutex.h"
 #include "kiln/v1/blob.grpc.pb.h"
+#include "proto/check/check.h"
 #include "server/buffers/whole.h"
 #include "server/errors/errors.h"
 #include "server/rpc/messages/status.h"
@@ -51,6 +52,7 @@ class Download : public grpc::ServerWriteReactor<v1::DownloadResponse>,
   }
 
   void OnWriteDone(bool ok) override {
+    KILN_CHECK_LE(sent_, value_->bytes());
     if (!ok) return End(absl::CancelledError("the client disconnected"));
     if (sent_ >= value_->bytes()) return End(absl::OkStatus());
     // Checked each time, since the caller may be revoked.
@@ -72,6 +74,7 @@ class Download : public grpc::ServerWriteReactor<v1::DownloadResponse>,
  private:
   void Begin(const absl::StatusOr<runtime::ValuePointer>& value) {
     if (!value.ok()) return End(value.status());
+    KILN_CHECK(*value != nullptr && value_ == nullptr);
     value_ = *value;
     // Shrinks to the value's size, which was not known when the charge was made.
     charge_.ForceResize(2 * std::min(kChunkBytes, value_->bytes()));
@@ -103,6 +106,7 @@ class Download : public grpc::ServerWriteReactor<v1::DownloadResponse>,
 
   void WriteChunk(const absl::Status& read, int64_t size) {
     if (!read.ok()) return End(session_->devices().AfterFailure(*value_, read));
+    KILN_CHECK_EQ(response_.data().size(), size);
     sent_ += size;
     parts_.metrics->Sent(size);
     StartWrite(&response_);

@@ -3,9 +3,9 @@
 #include <grpc/byte_buffer.h>
 #include <grpc/byte_buffer_reader.h>
 
-#include <cstdlib>
 #include <vector>
 
+#include "proto/check/check.h"
 #include "server/rpc/messages/message.h"
 #include "server/rpc/messages/parts.h"
 
@@ -56,7 +56,7 @@ void BoundedMethod::RunHandler(const HandlerParameter& parameter) {
 int MethodIndex(const std::string& service, const std::string& method) {
   const auto* found =
       google::protobuf::DescriptorPool::generated_pool()->FindMethodByName(service + "." + method);
-  if (found == nullptr) std::abort();
+  KILN_CHECK(found != nullptr) << service << " has no method " << method;
   return found->index();
 }
 

@@ -12,6 +12,7 @@
 #include <string>
 #include <utility>
 
+#include "proto/check/check.h"
 #include "server/rpc/services/services.h"
 
 namespace kiln::rpc {
@@ -29,7 +30,9 @@ class BoundedMethod : public grpc::internal::MethodHandler {
       : parts_(parts),
         request_(request),
         method_(std::move(method)),
-        make_refusing_(std::move(make_refusing)) {}
+        make_refusing_(std::move(make_refusing)) {
+    KILN_CHECK(method_ != nullptr && make_refusing_ != nullptr);
+  }
 
   void* Deserialize(grpc_call* call, grpc_byte_buffer* request, grpc::Status* status,
                     void** data) override;

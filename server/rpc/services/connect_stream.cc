@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "proto/check/check.h"
 #include "server/buffers/whole.h"
 #include "server/errors/errors.h"
 #include "server/rpc/messages/graph_source.h"
@@ -58,6 +59,7 @@ ConnectStream* ConnectStream::Start(const SessionServiceParts& parts,
 }
 
 absl::Status ConnectStream::Attach(const v1::ConnectRequest& request) {
+  KILN_CHECK(session_ == nullptr);
   if (!request.has_attach() || request.more_size() > 0) {
     return errors::WithReason(
         absl::InvalidArgumentError(
@@ -119,6 +121,7 @@ absl::Status ConnectStream::Handle() {
 
 void ConnectStream::HoldBack(bool holds) {
   absl::MutexLock lock(&mutex_);
+  KILN_CHECK_NE(holds_back_, holds);
   holds_back_ = holds;
 }
 
@@ -148,6 +151,7 @@ void ConnectStream::OnReadDone(bool ok) {
   {
     // Before WantsMore: from then on the session may ask for more at any moment.
     absl::MutexLock lock(&mutex_);
+    KILN_CHECK(reading_);
     reading_ = false;
     stalled_ = unsent_bytes_ > UnsentBytesMax();
   }
@@ -173,15 +177,19 @@ void ConnectStream::ReadMore() {
 void ConnectStream::PushAttached(uint64_t last_sequence) {
   absl::MutexLock lock(&mutex_);
   outgoing_.emplace_back(last_sequence);
+  KILN_VALIDATE(*this, outgoing_.size());
 }
 
 void ConnectStream::Push(std::shared_ptr<const sessions::Answer> answer) {
+  KILN_CHECK(answer != nullptr);
   absl::MutexLock lock(&mutex_);
   unsent_bytes_ += answer->charge.bytes();
   outgoing_.emplace_back(std::move(answer));
+  KILN_VALIDATE(*this, outgoing_.size());
 }
 
 std::vector<ConnectStream::Outgoing> ConnectStream::TakeNext() {
+  KILN_CHECK(!outgoing_.empty());
   std::vector<Outgoing> taken;
   int64_t bytes = 0;
   bool has_value = false;
@@ -201,7 +209,16 @@ std::vector<ConnectStream::Outgoing> ConnectStream::TakeNext() {
     answer = AnswerIn(outgoing_.front());
     if (answer == nullptr || (answer->value && (has_value || TakesTimeToCopy(answer)))) break;
   } while (taken.size() < kAnswersMax && bytes < kAnswerBytesMax);
+  KILN_VALIDATE(*this, outgoing_.size());
   return taken;
+}
+
+void ConnectStream::Validate() const {
+  int64_t bytes = 0;
+  for (const Outgoing& outgoing : outgoing_)
+    if (const sessions::Answer* answer = AnswerIn(outgoing)) bytes += answer->charge.bytes();
+  KILN_CHECK_EQ(unsent_bytes_, bytes);
+  KILN_CHECK(!finished_ || (closing_ && !writing_ && !restarting_));
 }
 
 void ConnectStream::Flush() {
@@ -220,6 +237,7 @@ void ConnectStream::Flush() {
     } else if (closing_ && !restarting_) {
       finish = finished_ = true;
       end = end_;
+      KILN_VALIDATE(*this, outgoing_.size());
     } else {
       return;
     }
@@ -232,6 +250,7 @@ void ConnectStream::Flush() {
 }
 
 void ConnectStream::Write(const std::vector<Outgoing>& next, bool more) {
+  KILN_CHECK(!next.empty());
   auto response = std::make_shared<v1::ConnectResponse>();
   const sessions::Answer* answer = AnswerIn(next.front());
   if (answer == nullptr) {
@@ -292,6 +311,7 @@ void ConnectStream::OnWriteDone(bool ok) {
   transfer_.Release();
   {
     absl::MutexLock lock(&mutex_);
+    KILN_CHECK(writing_ && !finished_);
     writing_ = false;
     if (!ok) broken_ = closing_ = true;
     // Resumes at half of the limit, so that the stream does not stop and start with every answer.
@@ -314,6 +334,7 @@ void ConnectStream::Close(const absl::Status& status) {
       outgoing_.clear();
       unsent_bytes_ = 0;
     }
+    KILN_VALIDATE(*this, outgoing_.size());
   }
   Flush();
 }

@@ -49,6 +49,8 @@ class ConnectStream : public grpc::ServerBidiReactor<grpc::ByteBuffer, grpc::Byt
   ConnectStream(const SessionServiceParts& parts, absl::StatusOr<auth::Principal> caller)
       : parts_(parts), caller_(std::move(caller)), call_(parts.open_calls) {}
 
+  // The bytes are those of the queued answers, and a finished stream does nothing more.
+  void Validate() const ABSL_SHARED_LOCKS_REQUIRED(mutex_);
   absl::Status Handle();
   void HoldBack(bool holds) ABSL_LOCKS_EXCLUDED(mutex_);
   // Parses the message in request_bytes_, unless it contains too many operations.
@@ -59,7 +61,7 @@ class ConnectStream : public grpc::ServerBidiReactor<grpc::ByteBuffer, grpc::Byt
   // Bytes of unread answers above which the client is not read.
   int64_t UnsentBytesMax() const;
   // The content of the next message: one element of outgoing_, or several small answers, of which
-  // only the first may have a value.
+  // only the first may have a value. Requires: outgoing_ is not empty.
   std::vector<Outgoing> TakeNext() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   // Sends a message after writing_ was set. `more`: another message follows at once.
   void Write(const std::vector<Outgoing>& next, bool more);
@@ -84,7 +86,7 @@ class ConnectStream : public grpc::ServerBidiReactor<grpc::ByteBuffer, grpc::Byt
   std::shared_ptr<sessions::Session> session_;  // set by the first read
   bool takes_more_ = false;                     // set by the first read
 
-  absl::Mutex mutex_;
+  mutable absl::Mutex mutex_;
   std::deque<Outgoing> outgoing_ ABSL_GUARDED_BY(mutex_);
   int64_t unsent_bytes_ ABSL_GUARDED_BY(mutex_) = 0;  // of the answers in outgoing_
   // The client has too many unread answers, so it is not read.

@@ -5,6 +5,7 @@
 #include "absl/base/thread_annotations.h"
 #include "absl/synchronization/mutex.h"
 #include "absl/time/time.h"
+#include "proto/check/check.h"
 
 namespace kiln::rpc {
 
@@ -14,6 +15,7 @@ class OpenCalls {
   // Counts during its lifetime; a member of a stream's reactor.
   class Call {
    public:
+    // Requires: `calls` is not null.
     explicit Call(OpenCalls* calls) : calls_(*calls) { calls_.Add(1); }
     ~Call() { calls_.Add(-1); }
     Call(const Call&) = delete;
@@ -35,6 +37,7 @@ class OpenCalls {
   void Add(int change) ABSL_LOCKS_EXCLUDED(mutex_) {
     absl::MutexLock lock(&mutex_);
     count_ += change;
+    KILN_CHECK_GE(count_, 0) << "a call ended twice";
   }
 
   absl::Mutex mutex_;

@@ -2,6 +2,7 @@
 
 #include <utility>
 
+#include "proto/check/check.h"
 #include "server/errors/errors.h"
 #include "server/rpc/messages/status.h"
 
@@ -39,6 +40,8 @@ grpc::ServerUnaryReactor* ReplyCharged(const ServiceParts& parts,
 
 void ChargedReactor::Answer(const ServiceParts& parts, const sessions::User& user,
                             absl::Status status, google::protobuf::Message* response) {
+  const bool is_answered = is_answered_.exchange(true);
+  KILN_CHECK(!is_answered) << "a call is answered twice";
   if (status.ok() && !IsSmall(*response)) {
     // The message, and its copy in gRPC.
     status = charge_.Resize(charge_.bytes() + 2 * static_cast<int64_t>(response->ByteSizeLong()));

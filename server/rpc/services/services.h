@@ -134,6 +134,7 @@ class ChargedReactor : public grpc::ServerUnaryReactor {
   metrics::Metrics& metrics_;
   memory::Charge charge_;
   std::atomic<bool> is_unwanted_{false};
+  std::atomic<bool> is_answered_{false};
 };
 // Ends a call with streamed responses before the first one. Deletes itself.
 template <typename Response>

@@ -9,6 +9,7 @@
 #include "absl/synchronization/mutex.h"
 #include "compiler/ir/quoted.h"
 #include "kiln/v1/blob.pb.h"
+#include "proto/check/check.h"
 #include "server/errors/errors.h"
 #include "server/rpc/messages/message.h"
 #include "server/rpc/messages/upload_message.h"
@@ -38,6 +39,7 @@ class UploadReader : public grpc::ServerReadReactor<grpc::ByteBuffer>, public Op
   void OnReadDone(bool ok) override {
     {
       absl::MutexLock lock(&mutex_);
+      KILN_CHECK(waits_);
       waits_ = false;
       if (finished_) return;
     }
@@ -78,6 +80,7 @@ class UploadReader : public grpc::ServerReadReactor<grpc::ByteBuffer>, public Op
     if (pass_ != nullptr) {
       {
         absl::MutexLock lock(&mutex_);
+        KILN_CHECK(!waits_ && !is_held_up_);
         is_held_up_ = true;
       }
       // Weak, so that nothing happens if this call ends before.
@@ -93,6 +96,7 @@ class UploadReader : public grpc::ServerReadReactor<grpc::ByteBuffer>, public Op
     {
       absl::MutexLock lock(&mutex_);
       if (finished_) return;
+      KILN_CHECK(!waits_);
       is_held_up_ = false;
       waits_ = true;
       last_ = parts_.clock.steady();
@@ -119,6 +123,10 @@ class UploadReader : public grpc::ServerReadReactor<grpc::ByteBuffer>, public Op
   // Requires: `finished_` is set, so that no read uses the upload any more. Releases its resources
   // before the client gets the answer, since the client may rely on that for the next upload.
   void Answer(const absl::Status& status) {
+    {
+      absl::MutexLock lock(&mutex_);
+      KILN_CHECK(finished_);
+    }
     upload_.reset();
     share_ = quota::Share();
     Finish(End(parts_, status));
@@ -199,6 +207,7 @@ class UploadReader : public grpc::ServerReadReactor<grpc::ByteBuffer>, public Op
   }
 
   absl::Status Store() {
+    KILN_CHECK(upload_ != nullptr && upload_->is_complete());
     pass_.reset();
     if (absl::Status status = upload_->Finish(); !status.ok()) return status;
     session_->HoldsBlob(response_.blob());

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "absl/container/flat_hash_map.h"
+#include "proto/check/check.h"
 #include "server/errors/errors.h"
 #include "server/sessions/checkpoint/session_recorder.h"
 
@@ -40,11 +41,13 @@ class Index final : public CheckpointIndex {
 
   // Adds a value that has failed.
   void AddFailed(const runtime::ValuePointer& value, const absl::Status& error) {
+    KILN_CHECK(!error.ok());
     values_[value.get()] = Add({.kind = Kind::kFailed, .error = error});
   }
 
   using CheckpointIndex::Of;
   absl::StatusOr<size_t> Of(const runtime::ValuePointer& value) override {
+    KILN_CHECK(value != nullptr);
     const auto known = values_.find(value.get());
     if (known != values_.end()) return known->second;
     if (!value->resolved()) return Unknown("an upload to its device is not finished");
@@ -62,6 +65,7 @@ class Index final : public CheckpointIndex {
   }
 
   absl::StatusOr<size_t> Of(const std::shared_ptr<const ProgramOrigin>& origin) override {
+    KILN_CHECK(origin != nullptr);
     if (origin->wire.empty()) return Unknown("one of its programs cannot be stored");
     const auto [entry, is_new] = origins_.emplace(origin.get(), checkpoint_.origins.size());
     if (is_new) checkpoint_.origins.push_back(origin);
@@ -171,12 +175,14 @@ void Describe(const SessionState& session, Checkpoint* checkpoint) {
 absl::StatusOr<Checkpoint> CaptureRestoration(const SessionState& session) {
   session.mutex.AssertReaderHeld();
   const Restoration& restoration = *session.restoration;
+  KILN_CHECK_EQ(restoration.values.size(), restoration.checkpoint->values.size());
   Checkpoint checkpoint = *restoration.checkpoint;
   checkpoint.blobs.clear();
   for (size_t i = 0; i < checkpoint.values.size(); ++i) {
     Checkpoint::Value& saved = checkpoint.values[i];
     if (saved.kind != Kind::kBytes) continue;
     saved.value = restoration.values[i];
+    KILN_CHECK(saved.value != nullptr);
     if (saved.value->lost()) return Unknown("its device was lost while the session was restored");
   }
   Describe(session, &checkpoint);
@@ -216,6 +222,7 @@ absl::StatusOr<Checkpoint> Capture(const SessionState& session, uint64_t execute
   if (status.ok()) status = AddPrograms(session.programs, index, &checkpoint);
   if (!status.ok()) return status;
   Describe(session, &checkpoint);
+  KILN_VALIDATE(checkpoint, checkpoint.values.size() + checkpoint.handles.size());
   return checkpoint;
 }
 
@@ -228,6 +235,7 @@ void AddBlobs(const SessionState& session, Checkpoint* checkpoint) {
 
 absl::StatusOr<Checkpoint> Freeze(SessionState& session, const absl::Status& reason,
                                   absl::Duration timeout) {
+  KILN_CHECK(!reason.ok());
   const uint64_t executed = session.executor.Pause();
   absl::MutexLock lock(&session.mutex);
   if (session.closed) return *session.closed;
@@ -244,6 +252,7 @@ absl::StatusOr<Checkpoint> Freeze(SessionState& session, const absl::Status& rea
   checkpoint->is_live = false;
   session.closed = reason;
   session.frozen = true;
+  KILN_VALIDATE(session, session.entries());
   // After `closed` is set, so that a client whose upload fails after this is told why the session
   // ended.
   AddBlobs(session, &*checkpoint);

@@ -21,9 +21,9 @@ absl::StatusOr<Checkpoint> Capture(const SessionState& session, uint64_t execute
 void AddBlobs(const SessionState& session, Checkpoint* checkpoint);
 
 // For a daemon that stops. From here on nothing is answered and requests fail with `reason`;
-// Session::Close ends the session. Requires: Session::Pause was called; the devices take nothing
-// more from their queues, and are idle or hang. Waits at most `timeout` for a run that is just
-// ending. FAILED_PRECONDITION, without changes, if the state cannot be known.
+// Session::Close ends the session. Requires: `reason` is not OK; Session::Pause was called; the
+// devices take nothing more from their queues, and are idle or hang. Waits at most `timeout` for a
+// run that is just ending. FAILED_PRECONDITION, without changes, if the state cannot be known.
 absl::StatusOr<Checkpoint> Freeze(SessionState& session, const absl::Status& reason,
                                   absl::Duration timeout);
 

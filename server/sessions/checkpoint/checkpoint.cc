@@ -1,5 +1,6 @@
 #include "server/sessions/checkpoint/checkpoint.h"
 
+#include "proto/check/check.h"
 #include "server/buffers/whole.h"
 
 namespace kiln::sessions {
@@ -58,6 +59,7 @@ void CancelPending(const absl::flat_hash_set<uint64_t>& runs, Checkpoint* checkp
   for (auto each = pending.rbegin(); each != pending.rend(); ++each) {
     const auto* run = std::get_if<SavedRun>(&each->operation);
     if (run == nullptr || !runs.contains(each->sequence)) continue;
+    KILN_CHECK_GE(run->results.size(), run->updates.size()) << "run " << each->sequence;
     size_t after = run->results.size() - run->updates.size();
     for (const SavedRun::Update& update : run->updates) {
       for (auto& [handle, value] : checkpoint->handles)
@@ -76,7 +78,9 @@ void CancelPending(const absl::flat_hash_set<uint64_t>& runs, Checkpoint* checkp
 absl::Status WriteBytes(const Checkpoint& checkpoint, CopyDeadline& deadline, ByteSink& sink) {
   for (const Checkpoint::Value& saved : checkpoint.values) {
     if (saved.kind != Kind::kBytes) continue;
+    KILN_CHECK(saved.value != nullptr);
     const int64_t size = saved.type.bytes();
+    KILN_CHECK_EQ(size, saved.value->bytes());
     for (int64_t offset = 0; offset < size; offset += kValuePieceBytes) {
       const auto piece = std::make_shared<std::string>();
       piece->resize(static_cast<size_t>(std::min(kValuePieceBytes, size - offset)));
@@ -90,6 +94,8 @@ absl::Status WriteBytes(const Checkpoint& checkpoint, CopyDeadline& deadline, By
     }
   }
   for (const Checkpoint::Blob& blob : checkpoint.blobs) {
+    KILN_CHECK(blob.data != nullptr) << blob.name;
+    KILN_CHECK_EQ(blob.data->size(), blob.size) << blob.name;
     for (const absl::string_view piece : blob.data->pieces())
       if (absl::Status status = sink.Write(piece); !status.ok()) return status;
   }

@@ -108,6 +108,8 @@ struct Checkpoint {
   // The lease from the start of the next daemon on. It starts anew, because the client could not
   // renew it.
   absl::Duration lease_then() const { return std::max(remaining, identity.lease); }
+  // The references between its tables are right, so that Decode accepts it.
+  void Validate() const;
 };
 
 // Encodes everything except the bytes of values and blobs.

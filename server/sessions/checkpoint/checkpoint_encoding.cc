@@ -4,6 +4,7 @@
 
 #include "absl/container/flat_hash_set.h"
 #include "compiler/ops/rules/infer.h"
+#include "proto/check/check.h"
 #include "server/sessions/checkpoint/checkpoint.h"
 #include "server/sessions/encoding.h"
 #include "server/sessions/session_names.h"
@@ -236,6 +237,10 @@ void PutAll(Encoder& out, const std::vector<T>& all) {
 }
 
 }  // namespace
+
+void Checkpoint::Validate() const {
+  KILN_CHECK(IsConsistent(*this)) << "session " << identity.name;
+}
 
 std::string Encode(const Checkpoint& checkpoint) {
   Encoder out;

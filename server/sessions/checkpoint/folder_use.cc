@@ -4,6 +4,7 @@
 #include <system_error>
 
 #include "absl/strings/match.h"
+#include "proto/check/check.h"
 
 namespace kiln::sessions {
 
@@ -33,6 +34,23 @@ void FolderUse::Set(const std::string& stem, int64_t bytes) {
   total_ += bytes - of_session;
   of_users_[stem.substr(0, kPrefixBytes)] += bytes - of_session;
   of_session = bytes;
+  KILN_VALIDATE(*this, of_sessions_.size());
+}
+
+void FolderUse::Validate() const {
+  int64_t total = 0;
+  absl::flat_hash_map<absl::string_view, int64_t> of_users;
+  for (const auto& [stem, bytes] : of_sessions_) {
+    total += bytes;
+    of_users[absl::string_view(stem).substr(0, kPrefixBytes)] += bytes;
+  }
+  KILN_CHECK_EQ(total_, total);
+  KILN_CHECK_EQ(of_users_.size(), of_users.size());
+  for (const auto& [prefix, bytes] : of_users) {
+    const auto found = of_users_.find(prefix);
+    KILN_CHECK(found != of_users_.end()) << prefix;
+    KILN_CHECK_EQ(found->second, bytes) << prefix;
+  }
 }
 
 int64_t FolderUse::OfSession(absl::string_view stem) const {

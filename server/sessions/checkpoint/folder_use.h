@@ -29,6 +29,8 @@ class FolderUse {
   int64_t OfUser(absl::string_view prefix, absl::string_view except) const;
   // Sets the size of the session's files to `bytes`.
   void Set(const std::string& stem, int64_t bytes);
+  // The sizes of sessions add up to those of their users, and these to the total.
+  void Validate() const;
 
  private:
   int64_t OfSession(absl::string_view stem) const;

@@ -13,6 +13,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "proto/check/check.h"
 #include "proto/coding/coding.h"
 #include "server/sessions/encoding.h"
 #include "server/sessions/operations/operation.h"
@@ -100,7 +101,10 @@ SessionLog::SessionLog(LogLocation location, const cache::Secret& secret, Room r
       secret_(secret),
       room_(std::move(room)),
       number_(last_number),
-      tag_(last_tag.empty() ? FirstTag() : std::move(last_tag)) {}
+      tag_(last_tag.empty() ? FirstTag() : std::move(last_tag)) {
+  KILN_CHECK(room_ != nullptr);
+  KILN_CHECK_EQ(tag_.size(), kTag);
+}
 
 SessionLog::~SessionLog() {
   absl::MutexLock lock(&mutex_);
@@ -121,6 +125,7 @@ absl::Status SessionLog::Begin(const std::string& name) {
   CloseFile();
   file_ = file;
   segments_.push_back({++number_, 0});
+  KILN_VALIDATE(*this, segments_.size());
   Encoder header;
   header.Number(kLogVersion);
   header.Text(location_.session);
@@ -168,12 +173,14 @@ absl::Status SessionLog::CheckRoom(int64_t bytes) {
   for (const int64_t asked : {std::max(bytes, kGrant), bytes}) {
     const absl::Status status = room_(asked);
     if (status.ok()) granted_ = asked;
+    KILN_CHECK(!status.ok() || granted_ >= bytes);
     if (status.ok() || asked == bytes) return status;
   }
   return absl::OkStatus();
 }
 
 absl::Status SessionLog::Write(absl::Span<const absl::string_view> content) {
+  KILN_CHECK(file_ >= 0 && !segments_.empty());
   size_t size = 0;
   for (const absl::string_view piece : content) size += piece.size();
   const auto bytes = static_cast<int64_t>(kSizes + size + kTag);
@@ -193,13 +200,16 @@ absl::Status SessionLog::Write(absl::Span<const absl::string_view> content) {
   granted_ -= bytes;
   segments_.back().bytes += bytes;
   tag_ = tag;
+  KILN_VALIDATE(*this, segments_.size());
   return absl::OkStatus();
 }
 
 void SessionLog::ForgetBefore(uint64_t number) {
   {
     absl::MutexLock lock(&mutex_);
+    KILN_CHECK(number > 0 && number <= number_) << number << " of " << number_;
     std::erase_if(segments_, [&](const Segment& segment) { return segment.number < number; });
+    KILN_VALIDATE(*this, segments_.size());
   }
   // Includes segments of the previous daemon. Without the lock: they may be large.
   for (uint64_t old = number - 1; old > 0; --old)
@@ -215,6 +225,20 @@ void SessionLog::Discard() {
   for (uint64_t old = number_; old > 0; --old)
     if (unlink(SegmentPath(location_.stem, old).c_str()) != 0) break;
   segments_.clear();
+  KILN_VALIDATE(*this, segments_.size());
+}
+
+void SessionLog::Validate() const {
+  KILN_CHECK(!discarded_ || (file_ < 0 && segments_.empty()));
+  KILN_CHECK_EQ(file_ >= 0, !segments_.empty());
+  KILN_CHECK_GE(granted_, 0);
+  KILN_CHECK_EQ(tag_.size(), kTag);
+  uint64_t expected = number_ + 1 - segments_.size();
+  for (const Segment& segment : segments_) {
+    KILN_CHECK_EQ(segment.number, expected);
+    KILN_CHECK_GE(segment.bytes, 0) << "segment " << segment.number;
+    ++expected;
+  }
 }
 
 uint64_t SessionLog::number() const {
@@ -242,6 +266,7 @@ SessionLogReader::~SessionLogReader() {
 }
 
 absl::Status SessionLogReader::Damaged(absl::string_view how) const {
+  KILN_CHECK(next_ > 0 && next_ <= paths_.size());
   return absl::DataLossError(absl::StrCat(paths_[next_ - 1], " ", how));
 }
 
@@ -282,6 +307,7 @@ absl::StatusOr<std::optional<std::string>> SessionLogReader::Join(std::string fr
 }
 
 absl::Status SessionLogReader::OpenNext() {
+  KILN_CHECK(file_ < 0 && next_ < paths_.size());
   const std::string& path = paths_[next_++];
   file_ = open(path.c_str(), O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
   if (file_ < 0) return LogFailed("read", path);
@@ -344,6 +370,7 @@ absl::StatusOr<std::optional<std::string>> SessionLogReader::ReadFrame() {
   if (absl::Status status = read_all(&record); !status.ok()) return status;
   if (absl::Status status = read_all(&tag); !status.ok()) return status;
   left_ -= static_cast<int64_t>(size + kTag);
+  KILN_CHECK_GE(left_, 0);
   const absl::string_view piece = record;
   if (!cache::SameTag(TagOf(secret_, tag_, sizes, {piece}), tag))
     return Damaged("is damaged or was written with another key");

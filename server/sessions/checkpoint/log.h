@@ -46,8 +46,8 @@ class SessionLog {
   // Returns OK if `bytes` more may be written to the disk.
   using Room = std::function<absl::Status(int64_t bytes)>;
 
-  // Requires: `secret` outlives this. The first segment will have the number after `last_number`,
-  // whose last tag is `last_tag` (empty: there is none).
+  // Requires: `secret` outlives this; `room` is callable. The first segment will have the number
+  // after `last_number`, whose last tag is `last_tag` (empty: there is none).
   SessionLog(LogLocation location, const cache::Secret& secret, Room room, uint64_t last_number,
              std::string last_tag);
   ~SessionLog();
@@ -59,7 +59,8 @@ class SessionLog {
   // Records appended concurrently may precede it. After an error the segment may end with a part of
   // the record, so the caller must call Discard.
   absl::Status Append(absl::Span<const absl::string_view> record) ABSL_LOCKS_EXCLUDED(mutex_);
-  // Removes the segments before this number, which are out of date.
+  // Removes the segments before this number, which are out of date. Requires: it is above 0, and at
+  // most that of the current segment.
   void ForgetBefore(uint64_t number) ABSL_LOCKS_EXCLUDED(mutex_);
   // Removes all files, the checkpoint first, and refuses later writes.
   void Discard() ABSL_LOCKS_EXCLUDED(mutex_);
@@ -81,6 +82,8 @@ class SessionLog {
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   absl::Status CheckRoom(int64_t bytes) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void CloseFile() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  // The segments are consecutive up to the current one, which is open until the log is discarded.
+  void Validate() const ABSL_SHARED_LOCKS_REQUIRED(mutex_);
 
   const LogLocation location_;
   const cache::Secret& secret_;

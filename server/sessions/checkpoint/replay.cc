@@ -5,6 +5,7 @@
 
 #include "absl/cleanup/cleanup.h"
 #include "absl/strings/str_cat.h"
+#include "proto/check/check.h"
 #include "server/sessions/checkpoint/restore.h"
 
 namespace kiln::sessions {
@@ -48,6 +49,7 @@ struct Replayer {
       session.highest_program = record.highest_program;
       session.pending.Admit(record.sequence, &operation);
       session.executor.Add(record.sequence, std::move(operation));
+      KILN_VALIDATE(session, session.entries());
     }
     session.ExecuteQueued();
     absl::Status status = Await(pending_max);
@@ -94,6 +96,7 @@ struct Replayer {
 // Limits are not enforced for what had been admitted before.
 void SetReplaying(SessionState& session, bool is_replaying) {
   session.mutex.AssertHeld();
+  KILN_CHECK_NE(session.is_replaying, is_replaying);
   session.is_replaying = is_replaying;
   session.devices.SetExempt(is_replaying);
   session.host->SetExempt(is_replaying);

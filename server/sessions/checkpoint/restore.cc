@@ -6,6 +6,7 @@
 #include <utility>
 #include <vector>
 
+#include "proto/check/check.h"
 #include "server/buffers/blob_name.h"
 #include "server/buffers/whole.h"
 #include "server/errors/errors.h"
@@ -34,7 +35,10 @@ absl::Status Fill(const runtime::ValuePointer& value, ByteSource& bytes, CopyDea
 class StateRestorer {
  public:
   StateRestorer(SessionState& session, const Checkpoint& checkpoint)
-      : session_(session), restoration_(*session.restoration), checkpoint_(checkpoint) {}
+      : session_(session), restoration_(*session.restoration), checkpoint_(checkpoint) {
+    KILN_CHECK(session.pending.empty() && session.answers.last_received() == 0);
+    KILN_CHECK(session.handles.values().empty() && session.programs.size() == 0);
+  }
 
   absl::Status Values(ByteSource& bytes, CopyDeadline& deadline) {
     for (const Checkpoint::Value& saved : checkpoint_.values) {
@@ -49,8 +53,10 @@ class StateRestorer {
         if (absl::Status status = Fill(value, bytes, deadline); !status.ok()) return status;
         value->Resolve(absl::OkStatus());
       }
+      KILN_CHECK_EQ(value == nullptr, saved.kind == Kind::kPending);
       restoration_.values.push_back(std::move(value));
     }
+    KILN_CHECK_EQ(restoration_.values.size(), checkpoint_.values.size());
     return absl::OkStatus();
   }
 
@@ -123,6 +129,7 @@ class StateRestorer {
     session_.answers.RestoreReceived(checkpoint_.executed);
     session_.cancelled.assign(checkpoint_.cancelled.begin(), checkpoint_.cancelled.end());
     for (const Checkpoint::SavedAnswer& saved : checkpoint_.answers) AddAnswer(saved);
+    KILN_CHECK_LE(checkpoint_.pending.size(), checkpoint_.executed);
     session_.pending.RestoreEnded(checkpoint_.executed - checkpoint_.pending.size());
     for (size_t i = 0; i < checkpoint_.pending.size(); ++i) AddPending(i);
     session_.executor.Add(checkpoint_.executed, RedoPending{checkpoint_.pending.size()});
@@ -174,7 +181,9 @@ class StateRestorer {
 
 absl::Status Restore(SessionState& session, std::shared_ptr<const Checkpoint> checkpoint,
                      ByteSource& bytes, CopyDeadline& deadline) {
+  KILN_CHECK(checkpoint != nullptr);
   absl::MutexLock lock(&session.mutex);
+  KILN_CHECK(session.restoration == nullptr && !session.closed);
   const Checkpoint& saved = *checkpoint;
   session.restoration.reset(new Restoration{std::move(checkpoint), saved.pending, saved.origins});
   // Lowered limits take nothing away. Operations that are executed again take device memory, too.
@@ -191,6 +200,7 @@ absl::Status Restore(SessionState& session, std::shared_ptr<const Checkpoint> ch
   }
   session.StartLease(saved.lease_then());
   session.host->SetExempt(false);
+  if (status.ok()) KILN_VALIDATE(session, session.entries());
   return status;
 }
 

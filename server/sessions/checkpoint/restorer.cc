@@ -2,10 +2,12 @@
 
 #include <algorithm>
 #include <set>
+#include <tuple>
 #include <utility>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "proto/check/check.h"
 #include "server/clock/clock.h"
 #include "server/errors/errors.h"
 #include "server/log/log.h"
@@ -39,6 +41,7 @@ Restorer::Restorer(CheckpointStore& store, Registry& registry, CheckpointWriter&
       copy_timeout_(copy_timeout) {}
 
 void Restorer::Start() {
+  KILN_CHECK(threads_.empty());
   std::deque<std::unique_ptr<Waiting>> all;
   for (StoredSession& stored : store_.List()) {
     const Checkpoint& checkpoint = stored.checkpoint;
@@ -64,8 +67,10 @@ void Restorer::Start() {
     if (KindOf(*waiting) == Kind::kLog) users.insert(waiting->stored.checkpoint.user);
   {
     absl::MutexLock lock(&mutex_);
+    KILN_CHECK(!knows_all_ && waiting_.empty());
     waiting_ = std::move(all);
     knows_all_ = true;
+    KILN_VALIDATE(*this, entries());
   }
   threads_.emplace_back([this] { Loop(Kind::kCheckpoint); });
   for (size_t i = 0; i < std::min(users.size(), kLogsAtOnce); ++i)
@@ -124,6 +129,7 @@ absl::Status Restorer::AskFor(std::deque<std::unique_ptr<Waiting>>::iterator wan
   waiting_.erase(wanted);
   const std::string why = next->why;
   waiting_.push_front(std::move(next));
+  KILN_VALIDATE(*this, entries());
   if (why.empty()) return Restarting("the session is waiting to be restored; attach again");
   return Restarting(
       absl::StrCat("the session cannot be restored yet and will be tried again: ", why));
@@ -178,6 +184,7 @@ void Restorer::Loop(Kind kind) {
         under_way_.insert(under_way_.end(), {checkpoint.identity.id, checkpoint.identity.number,
                                              checkpoint.user, kind,
                                              /*is_dropped=*/false, deadline});
+    KILN_VALIDATE(*this, entries());
     mutex_.Unlock();
     const absl::Status status = Restore(next->stored, *deadline);
     const bool waits = !status.ok() && Waits(*next, status);
@@ -190,6 +197,7 @@ void Restorer::Loop(Kind kind) {
     if (waits && !ended.is_dropped) {
       next->why = std::string(status.message());
       waiting_.push_back(std::move(next));
+      KILN_VALIDATE(*this, entries());
       Rest();
       continue;
     }
@@ -202,6 +210,34 @@ void Restorer::Loop(Kind kind) {
     }
     mutex_.Lock();
   }
+}
+
+void Restorer::Validate() const {
+  KILN_CHECK(knows_all_ || entries() == 0);
+  std::set<std::tuple<absl::string_view, absl::string_view, int64_t>> sessions;
+  std::set<absl::string_view> users;  // whose logs are replayed
+  int without_log = 0;
+  for (const auto& waiting : waiting_) {
+    KILN_CHECK(waiting != nullptr);
+    const Checkpoint& checkpoint = waiting->stored.checkpoint;
+    const bool is_new =
+        sessions.emplace(checkpoint.user, checkpoint.identity.id, checkpoint.identity.number)
+            .second;
+    KILN_CHECK(is_new) << checkpoint.identity.name << " waits twice";
+  }
+  for (const UnderWay& under_way : under_way_) {
+    KILN_CHECK(under_way.deadline != nullptr) << under_way.number;
+    const bool is_new = sessions.emplace(under_way.user, under_way.id, under_way.number).second;
+    KILN_CHECK(is_new) << "session " << under_way.number << " is restored while it waits";
+    if (under_way.kind == Kind::kCheckpoint) {
+      ++without_log;
+    } else {
+      const bool is_only = users.insert(under_way.user).second;
+      KILN_CHECK(is_only) << "two logs of a user are replayed at a time";
+    }
+  }
+  KILN_CHECK_LE(without_log, 1);
+  KILN_CHECK_LE(users.size(), kLogsAtOnce);
 }
 
 void Restorer::Rest() {

@@ -6,6 +6,7 @@
 #ifndef KILN_SERVER_SESSIONS_CHECKPOINT_RESTORER_H_
 #define KILN_SERVER_SESSIONS_CHECKPOINT_RESTORER_H_
 
+#include <cstddef>
 #include <deque>
 #include <functional>
 #include <list>
@@ -36,7 +37,8 @@ class Restorer final : public AbsentSessions {
            std::function<bool(const std::string& user)> is_revoked, absl::Duration copy_timeout);
   ~Restorer() override { Stop(); }
 
-  // Lists the saved sessions and starts restoring them. New sessions get higher numbers.
+  // Lists the saved sessions and starts restoring them. New sessions get higher numbers. Called
+  // once.
   void Start() ABSL_LOCKS_EXCLUDED(mutex_);
   // Waits until the sessions being restored are finished, unless a device hangs; the replay of a
   // log is aborted. The files of the others remain for a later daemon.
@@ -78,6 +80,11 @@ class Restorer final : public AbsentSessions {
   // Removes the session's files and releases its name.
   void Drop(const StoredSession& stored);
   void Loop(Kind kind) ABSL_LOCKS_EXCLUDED(mutex_);
+  // No session waits or is under way twice, and no two of a user are under way with their logs.
+  void Validate() const ABSL_SHARED_LOCKS_REQUIRED(mutex_);
+  size_t entries() const ABSL_SHARED_LOCKS_REQUIRED(mutex_) {
+    return waiting_.size() + under_way_.size();
+  }
   // Takes the next session, once MayBegin; null if there is none or the restorer stops.
   std::unique_ptr<Waiting> Take(Kind kind) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   // Pauses before another attempt.

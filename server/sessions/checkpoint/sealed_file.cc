@@ -13,6 +13,7 @@
 
 #include "absl/cleanup/cleanup.h"
 #include "absl/strings/str_cat.h"
+#include "proto/check/check.h"
 #include "proto/coding/coding.h"
 
 namespace kiln::sessions {
@@ -42,7 +43,9 @@ SealedWriter::SealedWriter(std::string path, const cache::Secret& secret, int fi
       draft_(absl::StrCat(path_, ".draft")),
       secret_(secret),
       file_(file),
-      authenticator_(secret.Authenticate()) {}
+      authenticator_(secret.Authenticate()) {
+  KILN_CHECK_GE(file_, 0);
+}
 
 SealedWriter::~SealedWriter() {
   if (file_ < 0) return;
@@ -55,6 +58,7 @@ absl::StatusOr<std::unique_ptr<SealedWriter>> SealedWriter::Open(const std::stri
                                                                  uint32_t version,
                                                                  absl::string_view description,
                                                                  int64_t data_bytes) {
+  KILN_CHECK_GE(data_bytes, 0);
   const std::string draft = absl::StrCat(path, ".draft");
   unlink(draft.c_str());
   const int file = open(draft.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
@@ -65,6 +69,7 @@ absl::StatusOr<std::unique_ptr<SealedWriter>> SealedWriter::Open(const std::stri
   errno = posix_fallocate(file, 0, size + data_bytes);
   if (errno != 0) return Failed("reserve room for", draft);
   if (absl::Status status = writer->WriteHead(version, description); !status.ok()) return status;
+  writer->left_ = data_bytes;
   return writer;
 }
 
@@ -76,10 +81,10 @@ absl::Status SealedWriter::WriteHead(uint32_t version, absl::string_view descrip
   out.Fixed64(description.size());
   const std::string head = out.Take();
   for (const absl::string_view part : {absl::string_view(head), description})
-    if (absl::Status status = Write(part); !status.ok()) return status;
+    if (absl::Status status = Add(part); !status.ok()) return status;
   const std::string tag = authenticator_->Finish();
   authenticator_ = secret_.Authenticate();
-  return Write(tag);
+  return Add(tag);
 }
 
 absl::Status SealedWriter::WriteAll(absl::string_view bytes) {
@@ -93,16 +98,25 @@ absl::Status SealedWriter::WriteAll(absl::string_view bytes) {
 }
 
 absl::Status SealedWriter::Write(absl::string_view bytes) {
+  KILN_CHECK(!is_sealed_) << path_;
+  left_ -= static_cast<int64_t>(bytes.size());
+  KILN_CHECK_GE(left_, 0) << path_ << " gets more bytes than its description says";
+  return Add(bytes);
+}
+
+absl::Status SealedWriter::Add(absl::string_view bytes) {
   authenticator_->Update(bytes);
   return WriteAll(bytes);
 }
 
 absl::Status SealedWriter::Seal() {
   if (std::exchange(is_sealed_, true)) return absl::OkStatus();
+  KILN_CHECK_EQ(left_, 0) << path_ << " has fewer bytes than its description says";
   return WriteAll(authenticator_->Finish());
 }
 
 absl::Status SealedWriter::Install() {
+  KILN_CHECK_GE(file_, 0) << path_ << " was installed before";
   if (absl::Status status = Seal(); !status.ok()) return status;
   if (rename(draft_.c_str(), path_.c_str()) != 0) return Failed("rename", draft_);
   close(std::exchange(file_, -1));
@@ -117,7 +131,9 @@ absl::Status SealedWriter::Commit() {
 }
 
 SealedReader::SealedReader(std::string path, const cache::Secret& secret, int file)
-    : path_(std::move(path)), secret_(secret), file_(file), authenticator_(secret.Authenticate()) {}
+    : path_(std::move(path)), secret_(secret), file_(file), authenticator_(secret.Authenticate()) {
+  KILN_CHECK_GE(file_, 0);
+}
 
 SealedReader::~SealedReader() { close(file_); }
 
@@ -186,6 +202,7 @@ absl::Status SealedReader::Read(absl::Span<char> bytes) {
   if (static_cast<int64_t>(bytes.size()) > left_) return Damaged("is cut");
   if (absl::Status status = ReadAll(bytes); !status.ok()) return status;
   left_ -= static_cast<int64_t>(bytes.size());
+  KILN_CHECK_GE(left_, 0);
   authenticator_->Update({bytes.data(), bytes.size()});
   return absl::OkStatus();
 }

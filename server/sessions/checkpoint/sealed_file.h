@@ -32,16 +32,21 @@ class SealedWriter : public ByteSink {
                                                             int64_t data_bytes);
   ~SealedWriter() override;
 
+  // Requires: Seal was not called.
   absl::Status Write(absl::string_view bytes) override;
+  // Called once.
   absl::Status Commit();
   // The two steps of Commit, without flushing, for files that need not survive a reboot: Seal
-  // writes the end, Install renames the file to `path`. Install takes no noticeable time.
+  // writes the end, Install renames the file to `path`. Install takes no noticeable time, and is
+  // called once.
   absl::Status Seal();
   absl::Status Install();
 
  private:
   SealedWriter(std::string path, const cache::Secret& secret, int file);
   absl::Status WriteAll(absl::string_view bytes);
+  // Writes bytes that the hash covers.
+  absl::Status Add(absl::string_view bytes);
   absl::Status WriteHead(uint32_t version, absl::string_view description);
 
   const std::string path_;
@@ -49,6 +54,7 @@ class SealedWriter : public ByteSink {
   const cache::Secret& secret_;
   int file_;
   bool is_sealed_ = false;
+  int64_t left_ = 0;  // bytes that the caller will still write
   std::unique_ptr<cache::Authenticator> authenticator_;
 };
 

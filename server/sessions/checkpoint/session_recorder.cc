@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "absl/cleanup/cleanup.h"
+#include "proto/check/check.h"
 #include "server/buffers/blob_name.h"
 #include "server/sessions/checkpoint/capture.h"
 #include "server/sessions/checkpoint/log_record.h"
@@ -76,6 +77,7 @@ absl::StatusOr<SessionRecorder::Begun> SessionRecorder::Begin() {
   ForgetAllBlobs();
   checkpoint->log = last_number_ = log_->number();
   checkpoint->is_live = true;
+  KILN_VALIDATE(*this, 1);
   return Begun{*std::move(checkpoint), log_};
 }
 
@@ -105,12 +107,16 @@ absl::Status SessionRecorder::Take(CopyDeadline& deadline) {
     return status;
   }
   SetTaken(checkpoint);
+  KILN_VALIDATE(*this, 1);
   lock.Release();
   begun->log->ForgetBefore(checkpoint.log);
   return absl::OkStatus();
 }
 
 void SessionRecorder::SetTaken(const Checkpoint& checkpoint) {
+  session_.mutex.AssertHeld();
+  KILN_CHECK(log_ != nullptr);
+  KILN_CHECK_GE(checkpoint.log, checkpoint_number_);
   has_checkpoint_ = true;
   checkpoint_number_ = checkpoint.log;
   checkpoint_bytes_ = checkpoint.data_bytes();
@@ -119,6 +125,7 @@ void SessionRecorder::SetTaken(const Checkpoint& checkpoint) {
 
 void SessionRecorder::Continue(const Checkpoint& checkpoint, const SessionLogReader& log) {
   absl::MutexLock lock(&session_.mutex);
+  KILN_CHECK(log_ == nullptr && !has_checkpoint_);
   log_ = store_.NewLog(session_.identity, session_.user->name, log.last_number(), log.last_tag());
   SetTaken(checkpoint);
   last_number_ = log.last_number() + 1;
@@ -126,6 +133,7 @@ void SessionRecorder::Continue(const Checkpoint& checkpoint, const SessionLogRea
   const bool was_empty = log.last_number() < checkpoint.log;
   due_ = was_empty ? now() + interval() : now();
   BeginSegment().IgnoreError();
+  KILN_VALIDATE(*this, 1);
 }
 
 std::string SessionRecorder::HeadOf(uint64_t sequence) const {
@@ -159,10 +167,13 @@ void SessionRecorder::Wrote(uint64_t sequence, absl::string_view operation,
 
 void SessionRecorder::Cancelled(uint64_t first, uint64_t cancel,
                                 const std::vector<uint64_t>& runs) {
+  session_.mutex.AssertHeld();
   Append({Encode(CancelledRecord{first, cancel, runs})});
 }
 
 void SessionRecorder::TakenOver(uint64_t generation) {
+  session_.mutex.AssertHeld();
+  KILN_CHECK_EQ(generation, session_.generation);
   Append({Encode(TakenOverRecord{generation})});
 }
 
@@ -172,6 +183,7 @@ void SessionRecorder::Parked() {
   // The name is in the header of the new segment, so the next daemon knows it before it has read
   // the whole log.
   if (log_) BeginSegment().IgnoreError();
+  KILN_VALIDATE(*this, 1);
 }
 
 void SessionRecorder::ForgetBlobs(const std::vector<std::string>& names) {
@@ -181,6 +193,7 @@ void SessionRecorder::ForgetBlobs(const std::vector<std::string>& names) {
 }
 
 void SessionRecorder::ForgetAllBlobs() {
+  session_.mutex.AssertHeld();
   ++forgotten_;
   blobs_.clear();
 }
@@ -206,6 +219,7 @@ void SessionRecorder::HoldsBlob(const std::string& name) {
   if (!buffers::IsContentAddressed(name)) return;
   absl::MutexLock lock(&session_.mutex);
   if (log_ == log && forgotten_ == forgotten && blobs_.size() < kBlobsMax) blobs_.insert(name);
+  KILN_VALIDATE(*this, 1);
 }
 
 void SessionRecorder::DeletedBlobs(const std::vector<std::string>& names) {
@@ -230,7 +244,9 @@ void SessionRecorder::AppendMuch(const std::shared_ptr<SessionLog>& log,
 }
 
 void SessionRecorder::Drop(const absl::Status& why) {
+  session_.mutex.AssertHeld();
   if (!log_) return;
+  KILN_CHECK(!why.ok());
   // Before anything leaves the daemon that is not in the log.
   log_->Discard();
   last_number_ = log_->number();
@@ -238,6 +254,16 @@ void SessionRecorder::Drop(const absl::Status& why) {
   ForgetAllBlobs();
   if (std::exchange(has_checkpoint_, false)) loss_ = why;
   due_ = now() + interval();
+  KILN_VALIDATE(*this, 1);
+}
+
+void SessionRecorder::Validate() const {
+  session_.mutex.AssertReaderHeld();
+  KILN_CHECK(log_ != nullptr || (!has_checkpoint_ && blobs_.empty()));
+  KILN_CHECK_LE(blobs_.size(), kBlobsMax);
+  if (log_) KILN_CHECK_LE(last_number_, log_->number());
+  if (has_checkpoint_) KILN_CHECK_LE(checkpoint_number_, log_->number());
+  KILN_CHECK_GE(checkpoint_bytes_, 0);
 }
 
 void SessionRecorder::FailedLate(const absl::Status& why) {
@@ -253,6 +279,7 @@ void SessionRecorder::Close(bool files_stay) {
   log_.reset();
   has_checkpoint_ = false;
   ForgetAllBlobs();
+  KILN_VALIDATE(*this, 1);
 }
 
 absl::Time SessionRecorder::checkpoint_time() const {

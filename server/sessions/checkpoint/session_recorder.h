@@ -42,7 +42,7 @@ class SessionRecorder final : public Recorder {
   // Returns once why its checkpoint was dropped; OK if it was not, or if this was called since.
   absl::Status TakeLoss();
   // Called after Restore, and Replay if there was a log: the session has the checkpoint that it was
-  // restored from, and continues that log.
+  // restored from, and continues that log. Requires: there is no other log or checkpoint.
   void Continue(const Checkpoint& checkpoint, const SessionLogReader& log);
   // The number of the log's last segment so far. Requires: the session's lock is held.
   uint64_t last_segment() const { return log_ ? log_->number() : last_number_; }
@@ -77,6 +77,9 @@ class SessionRecorder final : public Recorder {
   void ForgetAllBlobs();
   // Removes the files: the session has no checkpoint from here on.
   void Drop(const absl::Status& why);
+  // A checkpoint has a log, which has a segment for what came after it. Requires: the session's
+  // lock is held.
+  void Validate() const;
   absl::Time now() const { return session_.services.clock.steady(); }
   absl::Duration interval() const { return session_.identity.checkpoint_interval; }
 

@@ -9,6 +9,7 @@
 
 #include "absl/status/statusor.h"
 #include "absl/strings/str_cat.h"
+#include "proto/check/check.h"
 #include "server/clock/clock.h"
 #include "server/log/log.h"
 #include "server/sessions/checkpoint/capture.h"
@@ -51,6 +52,7 @@ DevicesAtStop HaltDevices(const ShutdownOptions& options, absl::Time deadline) {
 
 // Returns a device of the session that hangs, if there is one; otherwise any.
 DeviceAtStop* DeviceOf(Session& session, DevicesAtStop& devices) {
+  KILN_CHECK(devices.contains(&session.device())) << session.device().name();
   DeviceAtStop* device = &devices.at(&session.device());
   for (const DeviceShare* share : session.devices().All())
     if (!device->hangs) device = &devices.at(share->device);
@@ -90,6 +92,7 @@ void LogSaved(const Frozen& frozen, const absl::Status& saved, bool has_earlier)
 }
 
 void SaveOne(const ShutdownOptions& options, Frozen& frozen) {
+  KILN_CHECK(frozen.session != nullptr && frozen.device != nullptr);
   Session& session = *frozen.session;
   absl::Status saved = frozen.checkpoint.status();
   if (saved.ok()) saved = options.store->Save(*frozen.checkpoint, frozen.device->deadline);
@@ -112,6 +115,8 @@ void SaveOne(const ShutdownOptions& options, Frozen& frozen) {
 }  // namespace
 
 void SaveSessionsForRestart(const ShutdownOptions& options, absl::Time deadline) {
+  KILN_CHECK(options.store != nullptr && options.registry != nullptr);
+  KILN_CHECK(!options.restarting.ok());
   options.store->BeginSavingAll();
   const std::vector<std::shared_ptr<Session>> all = options.registry->List();
   // Pauses all sessions before the first is saved, so that their devices become idle.

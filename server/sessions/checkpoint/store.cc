@@ -17,6 +17,7 @@
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/strip.h"
+#include "proto/check/check.h"
 #include "proto/digest/sha256.h"
 #include "server/log/log.h"
 #include "server/quota/refusal.h"
@@ -231,6 +232,7 @@ int64_t CheckpointStore::BytesOf(const std::string& user) const {
 void CheckpointStore::BeginSavingAll() {
   FolderUse use = Look();
   absl::MutexLock lock(&mutex_);
+  KILN_VALIDATE(use, use.files());
   use_ = std::move(use);
 }
 
@@ -246,6 +248,7 @@ absl::Status CheckpointStore::CheckRoom(const std::string& user, const std::stri
 absl::Status CheckpointStore::CheckRoomIn(const FolderUse& use, const std::string& user,
                                           const std::string& except, int64_t bytes,
                                           bool goes_on) const {
+  KILN_CHECK_GE(bytes, 0);
   const int64_t used = use.Total(except);
   if (bytes > options_.limit_bytes - used) {
     return absl::ResourceExhaustedError(

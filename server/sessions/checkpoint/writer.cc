@@ -3,6 +3,7 @@
 #include <iterator>
 #include <utility>
 
+#include "proto/check/check.h"
 #include "server/clock/clock.h"
 #include "server/log/log.h"
 #include "server/sessions/checkpoint/session_recorder.h"
@@ -26,6 +27,7 @@ void LogFailure(const std::string& session, const std::string& why, bool has_ear
 }  // namespace
 
 void CheckpointWriter::Begin(const std::shared_ptr<Session>& session) {
+  KILN_CHECK(session != nullptr && RecorderOf(session->state()) != nullptr);
   CopyDeadline deadline(kFirstTimeout);
   const absl::Status status = RecorderOf(session->state())->Take(deadline);
   if (!status.ok()) LogFailure(session->identity().name, std::string(status.message()), false);
@@ -33,12 +35,19 @@ void CheckpointWriter::Begin(const std::shared_ptr<Session>& session) {
 }
 
 void CheckpointWriter::Add(const std::shared_ptr<Session>& session) {
+  KILN_CHECK(session == nullptr || RecorderOf(session->state()) != nullptr);
   absl::MutexLock lock(&mutex_);
   if (stopping_) return;
   added_.push_back({session, {}});
   idle_ = false;
   if (!thread_.joinable()) thread_ = std::thread([this] { Loop(); });
   changed_.Signal();
+  KILN_VALIDATE(*this, 1);
+}
+
+void CheckpointWriter::Validate() const {
+  KILN_CHECK(!idle_ || added_.empty());
+  KILN_CHECK(stopping_ || added_.empty() || thread_.joinable());
 }
 
 void CheckpointWriter::Stop() {
@@ -64,6 +73,7 @@ void CheckpointWriter::Loop() {
     {
       absl::MutexLock lock(&mutex_);
       idle_ = all.empty() && added_.empty();
+      KILN_VALIDATE(*this, 1);
       while (!stopping_ && all.empty() && added_.empty()) changed_.Wait(&mutex_);
       if (!stopping_ && added_.empty()) changed_.WaitWithTimeout(&mutex_, kLook);
       // Checked here, too: without sessions the loop below is not entered.
@@ -86,6 +96,7 @@ void CheckpointWriter::Loop() {
 bool CheckpointWriter::Look(Watched& watched, CopyDeadline& deadline) {
   const std::shared_ptr<Session> session = watched.session.lock();
   if (!session || session->is_closed()) return false;
+  KILN_CHECK(RecorderOf(session->state()) != nullptr) << session->identity().name;
   SessionRecorder& recorder = *RecorderOf(session->state());
   const std::string& name = session->identity().name;
   if (const absl::Status loss = recorder.TakeLoss(); !loss.ok()) {

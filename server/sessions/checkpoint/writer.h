@@ -26,6 +26,7 @@ class CheckpointWriter {
   // Takes the first checkpoint of a new session, then calls Add. Requires: RecorderOf(session).
   void Begin(const std::shared_ptr<Session>& session) ABSL_LOCKS_EXCLUDED(mutex_);
   // Starts taking checkpoints of the session. Logs when it has none any more, and why one failed.
+  // Null counts as a session that has ended. Requires: otherwise RecorderOf(session).
   void Add(const std::shared_ptr<Session>& session) ABSL_LOCKS_EXCLUDED(mutex_);
   // Cancels the checkpoint that is being written; no other is begun.
   void Stop() ABSL_LOCKS_EXCLUDED(mutex_);
@@ -40,6 +41,8 @@ class CheckpointWriter {
   };
 
   void Loop() ABSL_LOCKS_EXCLUDED(mutex_);
+  // Added sessions have a thread, which is not idle.
+  void Validate() const ABSL_SHARED_LOCKS_REQUIRED(mutex_);
   // Takes the session's checkpoint if it is due. Returns false if the session has ended.
   static bool Look(Watched& watched, CopyDeadline& deadline);
 

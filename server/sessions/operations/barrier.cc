@@ -1,5 +1,6 @@
 #include "server/sessions/operations/barrier.h"
 
+#include "proto/check/check.h"
 #include "server/sessions/session_state.h"
 
 namespace kiln::sessions {
@@ -9,6 +10,7 @@ void Barrier::Execute(SessionState& session, uint64_t sequence) {
     absl::MutexLock lock(&session.mutex);
     if (session.pending.AddBarrier(sequence)) {
       if (!session.closed) session.pending.SetExecuted(sequence, PendingBarrier());
+      KILN_VALIDATE(session, session.entries());
       return;
     }
   }

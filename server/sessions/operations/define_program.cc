@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "proto/check/check.h"
 #include "server/log/log.h"
 #include "server/sessions/session_state.h"
 
@@ -14,6 +15,7 @@ void AwaitDefinition(SessionState& session, uint64_t sequence,
                      std::shared_ptr<const runtime::GraphSource> source,
                      const std::shared_ptr<runtime::ProgramFuture>& future,
                      runtime::Admission admission) {
+  KILN_CHECK(source != nullptr);
   const auto self = session.shared_from_this();
   if (!future) {
     session.services.programs->Check(
@@ -121,6 +123,7 @@ void SavedDefinition::Redo(SessionState& session, uint64_t sequence, size_t) con
   {
     absl::MutexLock lock(&session.mutex);
     if (!session.restoration) return;
+    KILN_CHECK_LT(origin, session.restoration->sources.size());
     source = session.restoration->sources[origin];
     program = session.restoration->origins[origin];
     session.pending.SetExecuted(sequence, PendingDefinition{program});

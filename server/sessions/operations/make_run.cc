@@ -4,6 +4,7 @@
 
 #include "absl/container/inlined_vector.h"
 #include "absl/strings/str_cat.h"
+#include "proto/check/check.h"
 #include "server/errors/errors.h"
 #include "server/sessions/session_state.h"
 
@@ -41,6 +42,7 @@ absl::StatusOr<QueueableRun> MakeRun(SessionState& session, uint64_t sequence,
                                      const std::shared_ptr<const runtime::BoundProgram>& program,
                                      std::vector<runtime::ValuePointer> inputs,
                                      runtime::Run::Done done) {
+  KILN_CHECK(program != nullptr && done != nullptr);
   absl::InlinedVector<const DeviceShare*, 1> shares;
   absl::InlinedVector<std::shared_ptr<buffers::Account>, 1> accounts;
   for (const runtime::ShardedProgram::Member& member : program->program->sharded().members()) {
@@ -51,8 +53,10 @@ absl::StatusOr<QueueableRun> MakeRun(SessionState& session, uint64_t sequence,
                                   std::move(inputs), accounts, session.services.submission_order,
                                   std::move(done));
   if (!run.ok()) return run.status();
+  KILN_CHECK(*run != nullptr);
   return QueueableRun{*run, [shares = std::move(shares), run = *run] {
                         const auto work = run->MakeWork();
+                        KILN_CHECK_EQ(work.size(), shares.size()) << run->label();
                         for (size_t i = 0; i < work.size(); ++i)
                           shares[i]->device->dispatcher().Enqueue(shares[i]->flow, work[i]);
                       }};

@@ -6,6 +6,7 @@
 #include <utility>
 #include <vector>
 
+#include "proto/check/check.h"
 #include "server/buffers/whole.h"
 #include "server/errors/errors.h"
 #include "server/sessions/session_state.h"
@@ -26,7 +27,9 @@ class Moving : public std::enable_shared_from_this<Moving> {
         charge_(std::move(charge)),
         source_(std::move(source)),
         target_(std::move(target)),
-        done_(std::move(done)) {}
+        done_(std::move(done)) {
+    KILN_CHECK_EQ(source_->bytes(), target_->bytes());
+  }
 
   void Continue() {
     copies_.Schedule([self = shared_from_this()] { self->ReadPiece(); });
@@ -34,6 +37,7 @@ class Moving : public std::enable_shared_from_this<Moving> {
 
  private:
   void ReadPiece() {
+    KILN_CHECK_LE(offset_, target_->bytes());
     const int64_t size = std::min(kMovePiece, target_->bytes() - offset_);
     if (size == 0) return done_(absl::OkStatus());
     piece_.resize(static_cast<size_t>(size));
@@ -71,6 +75,7 @@ void FinishMove(SessionState& session, uint64_t sequence, const runtime::ValuePo
     session.being_copied.erase(target);
     // A move that depended on a cancelled run fails again when it is executed again.
     if (!status.ok() && !absl::IsCancelled(status)) session.FailedLate(status);
+    KILN_VALIDATE(session, session.entries());
   }
   session.Finish({.sequence = sequence, .error = status});
 }
@@ -162,6 +167,7 @@ void Move::Execute(SessionState& session, uint64_t sequence) {
         session.being_copied.insert(target);
         session.pending.SetExecuted(sequence, PendingMove{value, target, std::move(placement)});
       }
+      KILN_VALIDATE(session, session.entries());
     }
   }
   if (is_there) return session.Finish({.sequence = sequence});
@@ -197,6 +203,8 @@ void SavedMove::Redo(SessionState& session, uint64_t sequence, size_t) const {
     if (!session.restoration) return;
     from = session.restoration->values[source];
   }
+  // An earlier operation has made it.
+  KILN_CHECK(from != nullptr) << "operation " << sequence;
   absl::StatusOr<runtime::ValuePointer> to =
       from->resolved() && !from->status().ok()
           ? absl::StatusOr<runtime::ValuePointer>(runtime::DependencyError(from->status()))

@@ -5,6 +5,7 @@
 #include <type_traits>
 #include <utility>
 
+#include "proto/check/check.h"
 #include "server/sessions/session_state.h"
 
 namespace kiln::sessions {
@@ -49,7 +50,9 @@ template <typename... Kinds>
 void DecodeAt(size_t position, Decoder& in, const CheckpointSizes& sizes,
               std::variant<Kinds...>* operation) {
   size_t next = 0;
-  ((next++ == position && (*operation = Kinds::Decode(in, sizes), true)) || ...);
+  const bool is_known =
+      ((next++ == position && (*operation = Kinds::Decode(in, sizes), true)) || ...);
+  KILN_CHECK(is_known) << "no operation has the position " << position;
 }
 
 std::vector<size_t> ToVector(absl::Span<const size_t> numbers) {

@@ -6,6 +6,7 @@
 
 #include "absl/container/flat_hash_set.h"
 #include "absl/strings/str_cat.h"
+#include "proto/check/check.h"
 #include "server/errors/errors.h"
 #include "server/sessions/session_state.h"
 
@@ -102,9 +103,11 @@ void Park::Execute(SessionState& session, uint64_t sequence) {
       absl::flat_hash_set<uint64_t> named;
       for (const NamedHandle& tensor : session.parked->tensors) named.insert(tensor.handle);
       values = session.handles.ReleaseAllBut(named);
+      KILN_CHECK_EQ(session.handles.values().size(), named.size());
       programs = session.programs.TakeAll();
       session.LogExecuted(sequence, encoded);
       if (session.recorder) session.recorder->Parked();
+      KILN_VALIDATE(session, session.entries());
     }
   }
   if (!status.ok()) return session.Refuse(sequence, {}, status);

@@ -1,6 +1,7 @@
 #include "server/sessions/operations/read.h"
 
 #include "absl/strings/str_cat.h"
+#include "proto/check/check.h"
 #include "server/errors/errors.h"
 #include "server/sessions/session_state.h"
 
@@ -57,6 +58,8 @@ void SavedRead::Redo(SessionState& session, uint64_t sequence, size_t) const {
     if (!session.restoration) return;
     read = session.restoration->values[value];
   }
+  // An earlier operation has made it.
+  KILN_CHECK(read != nullptr) << "operation " << sequence;
   AwaitRead(session, sequence, read);
 }
 

@@ -3,6 +3,7 @@
 #include <memory>
 #include <utility>
 
+#include "proto/check/check.h"
 #include "server/sessions/session_state.h"
 
 namespace kiln::sessions {
@@ -17,6 +18,7 @@ void EndRestoration(SessionState& session) {
   if (session.closed || !ended) return;
   for (const auto& [handle, value] : ended->late_handles)
     session.handles.RestoreValue(handle, ended->values[value]);
+  KILN_VALIDATE(session, session.entries());
 }
 
 }  // namespace
@@ -38,6 +40,7 @@ void RedoPending::Execute(SessionState& session, uint64_t) {
     checkpoint = session.restoration->checkpoint;
     all = &session.restoration->pending;
   }
+  KILN_CHECK_LE(pending, all->size());
   if (pending == all->size()) return EndRestoration(session);
   const SavedPending& saved = (*all)[pending];
   std::visit([&](const auto& kind) { kind.Redo(session, saved.sequence, pending); },

@@ -1,5 +1,6 @@
 #include "server/sessions/operations/refused.h"
 
+#include "proto/check/check.h"
 #include "server/errors/errors.h"
 #include "server/sessions/session_state.h"
 
@@ -19,6 +20,7 @@ Refused Refused::DecodeFromLog(uint64_t, Decoder& in) {
 }
 
 void Refused::Execute(SessionState& session, uint64_t sequence) {
+  KILN_CHECK(!error.ok()) << "operation " << sequence;
   session.Fail(sequence, handles, error);
 }
 

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "proto/check/check.h"
 #include "server/errors/errors.h"
 #include "server/sessions/operations/make_run.h"
 #include "server/sessions/session_state.h"
@@ -99,6 +100,7 @@ absl::StatusOr<std::shared_ptr<const runtime::BoundProgram>> Prepare(SessionStat
 void BindResults(HandleTable& handles, RunProgram& operation, const runtime::Signature& signature,
                  PendingRun* run) {
   const absl::Span<const runtime::ValuePointer> results = run->results;
+  KILN_CHECK_EQ(results.size(), operation.outputs.size() + signature.updated_inputs.size());
   size_t next = operation.outputs.size();
   handles.Bind(operation.outputs, results.first(next));
   run->updates.reserve(signature.updated_inputs.size());
@@ -111,6 +113,7 @@ void BindResults(HandleTable& handles, RunProgram& operation, const runtime::Sig
 
 void CountRun(User& user, absl::Span<const runtime::Run::DeviceTime> times) {
   for (const runtime::Run::DeviceTime& time : times) {
+    KILN_CHECK(time.device != nullptr && user.devices.contains(time.device->name()));
     DeviceUse& use = user.devices.at(time.device->name());
     use.nanoseconds.fetch_add(static_cast<int64_t>(time.seconds * 1e9), std::memory_order_relaxed);
     use.runs.fetch_add(1, std::memory_order_relaxed);
@@ -154,10 +157,13 @@ absl::StatusOr<QueueableRun> MakeAgain(SessionState& session, uint64_t sequence,
     absl::MutexLock lock(&session.mutex);
     if (!session.restoration) return RestorationEnded();
     const Restoration& restoration = *session.restoration;
+    KILN_CHECK_LT(pending, restoration.programs.size());
     future = restoration.programs[pending];
     again.program = restoration.origins[saved.origin];
     for (const size_t input : saved.inputs) again.inputs.push_back(restoration.values[input]);
   }
+  // MustWaitFor of RedoPending has waited for it.
+  KILN_CHECK(future != nullptr && future->resolved()) << "run " << sequence;
   if (!future->result().ok()) return future->result().status();
   const std::shared_ptr<const runtime::BoundProgram>& program = *future->result();
   absl::Status status = FailedInput(again.inputs);
@@ -172,6 +178,7 @@ absl::StatusOr<QueueableRun> MakeAgain(SessionState& session, uint64_t sequence,
   again.results = made->run->results();
   absl::MutexLock lock(&session.mutex);
   if (!session.restoration) return RestorationEnded();
+  KILN_CHECK_EQ(again.results.size(), saved.results.size()) << "run " << sequence;
   for (size_t i = 0; i < saved.results.size(); ++i)
     session.restoration->values[saved.results[i]] = again.results[i];
   session.pending.SetExecuted(sequence, std::move(again));
@@ -267,6 +274,7 @@ void RunProgram::Execute(SessionState& session, uint64_t sequence) {
       session.LogExecuted(sequence, encoded);
       BindResults(session.handles, *this, (*bound)->signature, &pending);
       session.pending.SetExecuted(sequence, std::move(pending));
+      KILN_VALIDATE(session, session.entries());
     }
   }
   if (!cancelled.ok()) return session.Refuse(sequence, outputs, cancelled);

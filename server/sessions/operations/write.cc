@@ -6,6 +6,7 @@
 
 #include "absl/container/flat_hash_map.h"
 #include "absl/strings/str_cat.h"
+#include "proto/check/check.h"
 #include "server/buffers/whole.h"
 #include "server/errors/errors.h"
 #include "server/sessions/session_state.h"
@@ -132,6 +133,7 @@ void FinishWrite(SessionState& session, uint64_t sequence, const Filling& fillin
     absl::MutexLock lock(&session.mutex);
     session.being_copied.erase(filling.value);
     if (!status.ok()) session.FailedLate(status);
+    KILN_VALIDATE(session, session.entries());
   }
   session.Finish({.sequence = sequence, .error = status});
 }
@@ -139,8 +141,11 @@ void FinishWrite(SessionState& session, uint64_t sequence, const Filling& fillin
 // Fills a value in parts, one piece after another.
 void FillPieces(SessionState& session, uint64_t sequence, std::shared_ptr<const Filling> filling,
                 size_t next, int64_t offset) {
-  if (next == filling->pieces.size())
+  KILN_CHECK_LE(next, filling->pieces.size());
+  if (next == filling->pieces.size()) {
+    KILN_CHECK_EQ(offset, filling->value->bytes()) << "operation " << sequence;
     return FinishWrite(session, sequence, *filling, absl::OkStatus());
+  }
   const absl::string_view piece = filling->pieces[next];
   buffers::FillWhole(
       *filling->value, offset, piece,
@@ -189,6 +194,7 @@ void Write::Execute(SessionState& session, uint64_t sequence) {
     absl::MutexLock lock(&session.mutex);
     if (!session.closed) session.handles.Bind({handle}, {value});
     if (!buffers::Pool::IsHostMemory(*value)) session.being_copied.insert(value);
+    KILN_VALIDATE(session, session.entries());
   }
   if (value->placement()) return FillPieces(session, sequence, *filling, 0, 0);
   // Later operations, except runs that use the value, do not wait for this.
