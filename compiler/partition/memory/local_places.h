@@ -22,9 +22,12 @@ class LocalPlaces {
   const std::vector<Local>& locals() const { return locals_; }
 
  private:
+  void Validate() const;
+
   const bool used_again_;
   std::vector<Local> locals_;
   std::vector<int> last_;  // by local, the last stage that needs its value
+  int made_ = 0;           // the stage of the last value
 };
 
 }  // namespace kiln::partition
