@@ -194,7 +194,8 @@ const Node* Context::Get(Op op, DType dtype, Shape shape, std::vector<const Node
   const bool is_new = impl_->nodes.insert(node.get()).second;
   KILN_CHECK(is_new) << "node " << node->id_ << " is interned twice";
   impl_->arena.push_back(std::move(node));
-  KILN_VALIDATE(*this, impl_->arena.size());
+  // Visits also the operands and the places in the table.
+  KILN_VALIDATE(*this, 4 * impl_->arena.size());
   return impl_->arena.back().get();
 }
 

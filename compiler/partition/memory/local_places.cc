@@ -10,7 +10,6 @@ void LocalPlaces::Validate() const {
 }
 
 int LocalPlaces::Add(const Local& local, int made, int last) {
-  KILN_CHECK_LE(made, last);
   KILN_CHECK_GE(made, made_) << "stages out of order";
   made_ = made;
   for (size_t i = 0; used_again_ && i < locals_.size(); ++i) {

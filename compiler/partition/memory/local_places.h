@@ -16,7 +16,8 @@ class LocalPlaces {
   explicit LocalPlaces(bool used_again) : used_again_(used_again) {}
 
   // Values are added in the order of the stages that make them. `last` is the last stage that uses
-  // the value, at least `made`. Returns the local's number.
+  // the value, at least `made` (except in a trial to merge clusters of which one reads from the
+  // other, which is then refused). Returns the local's number.
   int Add(const Local& local, int made, int last);
 
   const std::vector<Local>& locals() const { return locals_; }
