@@ -6,6 +6,7 @@
 
 #include "absl/container/flat_hash_set.h"
 #include "absl/hash/hash.h"
+#include "proto/check/check.h"
 
 namespace kiln::ir {
 namespace {
@@ -176,6 +177,7 @@ Context::~Context() = default;
 
 const Node* Context::Get(Op op, DType dtype, Shape shape, std::vector<const Node*> operands,
                          Attribute attribute) {
+  for (const Node* operand : operands) KILN_DCHECK(operand != nullptr);
   Parts parts{op, dtype, shape, operands, attribute};
   size_t hash = Hash(parts);
   auto found = impl_->nodes.find(Probe{parts, hash});
@@ -189,9 +191,27 @@ const Node* Context::Get(Op op, DType dtype, Shape shape, std::vector<const Node
   node->shape_ = std::move(shape);
   node->operands_ = std::move(operands);
   node->attribute_ = std::move(attribute);
-  impl_->nodes.insert(node.get());
+  const bool is_new = impl_->nodes.insert(node.get()).second;
+  KILN_CHECK(is_new) << "node " << node->id_ << " is interned twice";
   impl_->arena.push_back(std::move(node));
+  // Visits also the operands and the places in the table.
+  KILN_VALIDATE(*this, 4 * impl_->arena.size());
   return impl_->arena.back().get();
+}
+
+void Context::Validate() const {
+  KILN_CHECK_EQ(impl_->nodes.size(), impl_->arena.size());
+  for (size_t i = 0; i < impl_->arena.size(); ++i) {
+    const Node* node = impl_->arena[i].get();
+    KILN_CHECK_EQ(node->id_, i);
+    const auto found = impl_->nodes.find(node);
+    KILN_CHECK(found != impl_->nodes.end() && *found == node) << "node " << i;
+    for (const Node* operand : node->operands_) {
+      KILN_CHECK_LT(operand->id_, i) << "an operand of node " << i;
+      KILN_CHECK(impl_->arena[operand->id_].get() == operand)
+          << "node " << i << " has an operand of another context";
+    }
+  }
 }
 
 const Node* Context::WithOperands(const Node* node, std::vector<const Node*> operands) {

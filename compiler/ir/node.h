@@ -5,8 +5,9 @@
 // expression over loop ranges: the shape is empty, and kRange, kLoad and kReduce replace the
 // movement ops. spec.h says which op is legal where.
 //
-// Interning (hash-consing) makes structural equality pointer equality within one Context, so common subexpressions
-// exist once and rewrites can memoise on pointers. (Filliâtre and Conchon, "Type-safe modular hash-consing", 2006.)
+// Interning (hash-consing) makes structural equality pointer equality within one Context, so common
+// subexpressions exist once and rewrites can memoise on pointers. (Filliâtre and Conchon,
+// "Type-safe modular hash-consing", 2006.)
 #ifndef KILN_COMPILER_IR_NODE_H_
 #define KILN_COMPILER_IR_NODE_H_
 
@@ -35,36 +36,67 @@ int64_t BytesOf(DType dtype, absl::Span<const int64_t> shape);
 // expands them by their row in compiler/ops before a Node exists for them.
 enum class Op : uint8_t {
   // Sources.
-  kConst,   // scalar, attribute ConstValue; at the tensor level expanded by kExpand where a shape is needed
-  kInput,   // attribute InputAttr
-  kIota,    // shape; value is the index along attribute IntAttr (the axis)
+  kConst,  // scalar, attribute ConstValue; at the tensor level expanded by kExpand where a shape is
+           // needed
+  kInput,  // attribute InputAttr
+  kIota,   // shape; value is the index along attribute IntAttr (the axis)
   // Unary.
-  kNeg, kReciprocal, kSqrt, kExp2, kLog2, kSin, kTrunc, kNot, kCast, kBitcast,
+  kNeg,
+  kReciprocal,
+  kSqrt,
+  kExp2,
+  kLog2,
+  kSin,
+  kTrunc,
+  kNot,
+  kCast,
+  kBitcast,
   // Binary. Operands have one dtype and one shape. idiv and mod floor, as Python's.
-  kAdd, kSub, kMul, kDiv, kIDiv, kMod, kMax, kMin, kPow,
-  kCmpLt, kCmpEq, kCmpNe,  // result kBool
-  kAnd, kOr, kXor, kShl, kShr,
+  kAdd,
+  kSub,
+  kMul,
+  kDiv,
+  kIDiv,
+  kMod,
+  kMax,
+  kMin,
+  kPow,
+  kCmpLt,
+  kCmpEq,
+  kCmpNe,  // result kBool
+  kAnd,
+  kOr,
+  kXor,
+  kShl,
+  kShr,
   // Ternary: condition (bool), then, else.
   kWhere,
   // Reductions over the axes in IntsAttr; those dimensions stay, with size 1.
-  kReduceSum, kReduceProd, kReduceMax,
+  kReduceSum,
+  kReduceProd,
+  kReduceMax,
   // Movement: no arithmetic, only indices.
-  kReshape,   // to `shape`
-  kPermute,   // IntsAttr: result dimension i is operand dimension ints[i]
-  kExpand,    // size-1 dimensions to `shape`; ranks agree
-  kPad,       // IntsAttr: before0, after0, before1, …; fills with zero
-  kShrink,    // IntsAttr: begin0, end0, begin1, …
-  kFlip,      // IntsAttr: axes
-  // Sliding windows. IntsAttr {axis, size, stride, dilation}: the axis of size I becomes O = (I - dilation*(size-1) - 1) /
-  // stride + 1 and a last dimension of `size` is appended; result[…, o, …, k] = operand[…, o*stride + k*dilation, …].
+  kReshape,  // to `shape`
+  kPermute,  // IntsAttr: result dimension i is operand dimension ints[i]
+  kExpand,   // size-1 dimensions to `shape`; ranks agree
+  kPad,      // IntsAttr: before0, after0, before1, …; fills with zero
+  kShrink,   // IntsAttr: begin0, end0, begin1, …
+  kFlip,     // IntsAttr: axes
+  // Sliding windows. IntsAttr {axis, size, stride, dilation}: the axis of size I becomes O = (I -
+  // dilation*(size-1) - 1) /
+  // stride + 1 and a last dimension of `size` is appended; result[…, o, …, k] = operand[…, o*stride
+  // + k*dilation, …].
   kWindow,
-  // The adjoint view. IntsAttr {axis, I, stride, dilation}: the axis of size O becomes I, the last dimension (k) stays;
-  // result[…, i, …, k] = operand[…, (i - k*dilation)/stride, …, k] where that is whole and in range, else zero.
+  // The adjoint view. IntsAttr {axis, I, stride, dilation}: the axis of size O becomes I, the last
+  // dimension (k) stays;
+  // result[…, i, …, k] = operand[…, (i - k*dilation)/stride, …, k] where that is whole and in
+  // range, else zero.
   // The gradient of kWindow is kUnwindow followed by a sum over k.
   kUnwindow,
   // Indexed, after ONNX's ops of these names. x and index have the same rank. In the dimensions
   // other than the axis, index has x's sizes or 1, and 1 is broadcast to x's size.
-  // (x, index), IntAttr: axis. The result has x's shape but index's size at the axis; result[…, i, …] =
+  // (x, index), IntAttr: axis. The result has x's shape but index's size at the axis; result[…, i,
+  // …] =
   // x[…, index[…, i, …], …]; an index out of range (negative ones included) reads zero.
   kGatherElements,
   // (x, index, values), ScatterAttr. values has the shape of a gather at the index. The result is x
@@ -87,7 +119,8 @@ enum class Op : uint8_t {
   // elementwise: upstream * derivative; none flows to derivative. A function whose best formula
   // differentiates badly is y = detach(formula) with this op around it.
   kWithDerivative,
-  kGradient,    // operands (y, x[, upstream]): dy/dx, y scalar unless upstream is given; autodiff replaces it
+  kGradient,  // operands (y, x[, upstream]): dy/dx, y scalar unless upstream is given; autodiff
+              // replaces it
 
   // Kernel level only.
   kRange,   // RangeAttr; an int64 that runs from 0 to extent-1
@@ -99,12 +132,13 @@ inline constexpr int kNumOps = static_cast<int>(Op::kReduce) + 1;
 
 // Attributes. Each op has one kind, given above; monostate for none.
 struct ConstValue {
-  // Bits of the value: two's complement for integers and bool, IEEE double for floats of every width.
+  // Bits of the value: two's complement for integers and bool, IEEE double for floats of every
+  // width.
   uint64_t bits = 0;
   static ConstValue Float(double v);
   static ConstValue Int(int64_t v);
-  double AsDouble() const;   // for float dtypes
-  int64_t AsInt() const;     // for integer dtypes and bool
+  double AsDouble() const;  // for float dtypes
+  int64_t AsInt() const;    // for integer dtypes and bool
   bool operator==(const ConstValue&) const = default;
 };
 struct InputAttr {
@@ -120,7 +154,7 @@ struct IntsAttr {
   bool operator==(const IntsAttr&) const = default;
 };
 struct RangeAttr {
-  int64_t id = 0;      // unique within a kernel
+  int64_t id = 0;  // unique within a kernel
   int64_t extent = 0;
   bool operator==(const RangeAttr&) const = default;
 };
@@ -137,9 +171,8 @@ struct ReduceAttr {
   ReduceKind kind = ReduceKind::kSum;
   bool operator==(const ReduceAttr&) const = default;
 };
-using Attribute =
-    std::variant<std::monostate, ConstValue, InputAttr, IntAttr, IntsAttr, RangeAttr, ReduceAttr,
-                 ScatterAttr>;
+using Attribute = std::variant<std::monostate, ConstValue, InputAttr, IntAttr, IntsAttr, RangeAttr,
+                               ReduceAttr, ScatterAttr>;
 
 // "set", "add", "mul", "max", "min".
 std::string_view Name(ScatterMode mode);
@@ -159,7 +192,9 @@ class Node {
   const Node* operand(int i) const { return operands_[i]; }
   const Attribute& attribute() const { return attribute_; }
   template <typename T>
-  const T& attr() const { return std::get<T>(attribute_); }
+  const T& attr() const {
+    return std::get<T>(attribute_);
+  }
   // Creation order within the Context: operands have smaller ids than their users.
   uint32_t id() const { return id_; }
 
@@ -195,8 +230,10 @@ class Context {
   Context(const Context&) = delete;
   Context& operator=(const Context&) = delete;
 
-  // Returns the one node with these parts. Does not check them: spec.h verifies.
-  const Node* Get(Op op, DType dtype, Shape shape, std::vector<const Node*> operands, Attribute attribute = {});
+  // Returns the one node with these parts. Does not check them: spec.h verifies. Requires: the
+  // operands are nodes of this context.
+  const Node* Get(Op op, DType dtype, Shape shape, std::vector<const Node*> operands,
+                  Attribute attribute = {});
 
   // Returns `node` with other operands and everything else equal.
   const Node* WithOperands(const Node* node, std::vector<const Node*> operands);
@@ -205,6 +242,9 @@ class Context {
 
  private:
   struct Impl;
+  // Checks that ids are positions in the order of creation, that operands are earlier nodes of this
+  // context, and that each node is in the table once.
+  void Validate() const;
   std::unique_ptr<Impl> impl_;
 };
 

@@ -1,5 +1,7 @@
 #include "compiler/ir/reshape_groups.h"
 
+#include "proto/check/check.h"
+
 namespace kiln::ir {
 
 std::vector<ReshapeGroup> ReshapeGroups(const Shape& from, const Shape& to) {
@@ -18,6 +20,7 @@ std::vector<ReshapeGroup> ReshapeGroups(const Shape& from, const Shape& to) {
         b *= to[j++];
       }
     } while (a != b && (i < from.size() || j < to.size()));
+    KILN_CHECK_EQ(a, b) << "the shapes have different numbers of elements";
     group.from_end = i;
     group.to_end = j;
     groups.push_back(group);

@@ -2,6 +2,8 @@
 
 #include <utility>
 
+#include "proto/check/check.h"
+
 namespace kiln::ir {
 
 Rewriter::Rewriter(Context& context, absl::Span<const Rule> rules) : context_(context) {
@@ -17,7 +19,17 @@ const Node* Rewriter::Rewrite(const Node* root) {
   memo_[root] = nullptr;
   stack_.push_back({root});
   while (!stack_.empty()) Step();
+  KILN_VALIDATE(*this, memo_.size());
   return memo_.at(root);
+}
+
+void Rewriter::Validate() const {
+  KILN_CHECK(stack_.empty());
+  for (const auto& [node, result] : memo_) {
+    KILN_CHECK(result != nullptr) << "node " << node->id() << " is still in progress";
+    KILN_CHECK_EQ(result->dtype(), node->dtype()) << "node " << node->id();
+    KILN_CHECK(result->shape() == node->shape()) << "node " << node->id();
+  }
 }
 
 // Advances the top frame by one step: operands first, then the rules, then the fixed point of a
@@ -79,6 +91,8 @@ const Node* Rewriter::ApplyFirst(const Node* node) {
   for (const Rule* rule : rules_[static_cast<size_t>(node->op())]) {
     const Node* result = rule->apply(context_, node);
     if (result == nullptr || result == node) continue;
+    KILN_CHECK_EQ(result->dtype(), node->dtype()) << "rule " << rule->name;
+    KILN_CHECK(result->shape() == node->shape()) << "rule " << rule->name;
     ++report_.applied[rule->name];
     return result;
   }
@@ -86,6 +100,7 @@ const Node* Rewriter::ApplyFirst(const Node* node) {
 }
 
 void Rewriter::Finish(const Node* result) {
+  KILN_CHECK(result != nullptr && !stack_.empty());
   const Frame frame = stack_.back();
   stack_.pop_back();
   memo_[frame.node] = result;

@@ -58,6 +58,9 @@ class Rewriter {
   // The state of a node: absent, in progress (null) or its final form.
   using Memo = absl::flat_hash_map<const Node*, const Node*>;
 
+  // Checks that nothing is in progress, and that each node that was seen has its final form, of its
+  // dtype and shape.
+  void Validate() const;
   void Step();
   bool PushNextOperand();
   const Node* Rebuild(const Node* node);

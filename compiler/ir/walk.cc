@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <utility>
 
+#include "proto/check/check.h"
+
 namespace kiln::ir {
 
 std::vector<const Node*> RangesOf(const Node* root) {
@@ -41,6 +43,7 @@ std::vector<const Node*> TopologicalOrder(absl::Span<const Node* const> roots) {
   std::vector<const Node*> order;
   for (const Node* root : roots) {
     std::vector<const Node*> more = walk.Visit(root);
+    KILN_DCHECK(root == nullptr || more.empty() || more.back() == root);
     if (order.empty()) {
       order = std::move(more);
     } else {

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "compiler/kernel/index_sum.h"
+#include "proto/check/check.h"
 
 namespace kiln::kernel {
 
@@ -16,6 +17,7 @@ const Node* IndexMath::Constant(int64_t value) {
 }
 
 const Node* IndexMath::Range(int64_t extent) {
+  KILN_CHECK_GE(extent, 1);
   return context_.Get(Op::kRange, ir::DType::kInt64, {}, {}, ir::RangeAttr{next_range_++, extent});
 }
 
@@ -36,15 +38,18 @@ const Node* IndexMath::Mul(const Node* a, int64_t factor) {
 }
 
 const Node* IndexMath::Div(const Node* a, int64_t divisor, const Validity* where) {
+  KILN_CHECK_GE(divisor, 1);
   return ToNode(DivSum(ToSum(a), divisor, where));
 }
 
 const Node* IndexMath::Mod(const Node* a, int64_t divisor, const Validity* where) {
+  KILN_CHECK_GE(divisor, 1);
   return ToNode(ModSum(ToSum(a), divisor, where));
 }
 
 const Node* IndexMath::Flatten(absl::Span<const Node* const> digits,
                                absl::Span<const int64_t> extents) {
+  KILN_CHECK_EQ(digits.size(), extents.size());
   Sum sum;
   int64_t weight = 1;
   for (int i = static_cast<int>(digits.size()) - 1; i >= 0; --i) {

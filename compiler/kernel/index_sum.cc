@@ -5,6 +5,7 @@
 
 #include "absl/container/flat_hash_set.h"
 #include "compiler/ir/walk.h"
+#include "proto/check/check.h"
 
 namespace kiln::kernel {
 
@@ -95,6 +96,13 @@ void Collect(const Node* node, absl::flat_hash_set<const Node*>* seen, std::vect
 
 }  // namespace
 
+void Sum::Validate() const {
+  for (size_t i = 0; i < terms.size(); ++i) {
+    KILN_CHECK_NE(terms[i].coefficient, 0) << "term " << i;
+    if (i > 0) KILN_CHECK_LT(terms[i - 1].atom->id(), terms[i].atom->id());
+  }
+}
+
 int64_t Sum::Coefficient(const Node* atom) const {
   for (const Term& term : terms) {
     if (term.atom == atom) return term.coefficient;
@@ -116,6 +124,7 @@ Sum SumOf(const Node* node) {
     if (term.coefficient != 0) sum.terms[kept++] = term;
   }
   sum.terms.resize(kept);
+  KILN_VALIDATE(sum, kept);
   return sum;
 }
 
@@ -158,10 +167,12 @@ Sum AddScaled(const Sum& a, Sum b, int64_t factor, bool unordered) {
     }
     if (term.coefficient != 0) result.terms.push_back(term);
   }
+  KILN_VALIDATE(result, result.terms.size());
   return result;
 }
 
 Division SplitMultiple(const Sum& sum, int64_t divisor) {
+  KILN_CHECK_GE(divisor, 1);
   Division parts;
   for (const Term& term : sum.terms) {
     if (term.coefficient % divisor == 0) {
@@ -172,6 +183,8 @@ Division SplitMultiple(const Sum& sum, int64_t divisor) {
   }
   parts.multiple.constant = FloorDiv(sum.constant, divisor);
   parts.rest.constant = sum.constant - parts.multiple.constant * divisor;
+  KILN_CHECK(parts.rest.constant >= 0 && parts.rest.constant < divisor) << sum.constant;
+  KILN_CHECK_EQ(parts.multiple.terms.size() + parts.rest.terms.size(), sum.terms.size());
   return parts;
 }
 

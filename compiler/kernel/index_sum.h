@@ -32,6 +32,8 @@ struct Sum {
   std::vector<Term> terms;
   bool operator==(const Sum&) const = default;
 
+  // Checks the order of the atoms and that no coefficient is zero.
+  void Validate() const;
   // Returns 0 if `atom` is not a term.
   int64_t Coefficient(const ir::Node* atom) const;
 };
@@ -78,6 +80,7 @@ struct Division {
   Sum multiple;
   Sum rest;
 };
+// Requires: `divisor` >= 1.
 Division SplitMultiple(const Sum& sum, int64_t divisor);
 
 // Saturate at ±kUnbounded.

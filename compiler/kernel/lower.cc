@@ -16,6 +16,7 @@
 #include "compiler/kernel/index.h"
 #include "compiler/kernel/kernel_name.h"
 #include "compiler/kernel/merge_ranges.h"
+#include "proto/check/check.h"
 
 namespace kiln::kernel {
 
@@ -64,7 +65,28 @@ class GroupLowerer {
     for (const partition::Stage& stage : group_.stages) {
       if (absl::Status status = LowerStage(stage); !status.ok()) return status;
     }
+    // Only the grid's loops are still open.
+    KILN_CHECK_LE(ranges_.size(), group_.grid.size());
+    KILN_CHECK_EQ(result_.kernel.stages.size(), group_.stages.size());
+    KILN_VALIDATE(*this, result_.kernel.buffers.size());
     return std::move(result_);
+  }
+
+  // Checks that each global buffer has its tensor, and that the maps of buffers are their inverse.
+  void Validate() const {
+    KILN_CHECK_EQ(result_.tensors.size(), first_local_);
+    KILN_CHECK_EQ(result_.kernel.buffers.size(), first_local_ + group_.locals.size());
+    KILN_CHECK_EQ(read_buffers_.size() + write_buffers_.size(), result_.tensors.size());
+    for (const auto& [node, buffer] : read_buffers_) {
+      KILN_CHECK(partition_.tensors[result_.tensors[buffer]].node == node) << "buffer " << buffer;
+      KILN_CHECK(result_.kernel.buffers[buffer].access == Access::kRead) << "buffer " << buffer;
+    }
+    for (const auto& [tensor, buffer] : write_buffers_) {
+      KILN_CHECK_EQ(result_.tensors[buffer], tensor) << "buffer " << buffer;
+      KILN_CHECK(result_.kernel.buffers[buffer].access != Access::kRead) << "buffer " << buffer;
+    }
+    for (const auto& [node, local] : locals_)
+      KILN_CHECK_GE(local.buffer, first_local_) << "node " << node->id();
   }
 
  private:
@@ -126,6 +148,8 @@ void GroupLowerer::AddBuffers() {
 std::vector<const Node*> GroupLowerer::MakeRanges(const std::vector<int>& loops) {
   std::vector<const Node*> ranges;
   for (const int loop : loops) {
+    KILN_CHECK_LT(loop, group_.loops.size());
+    KILN_CHECK(!ranges_.contains(loop)) << "loop " << loop << " is opened twice";
     if (group_.loops[loop] <= 1) {
       ranges_[loop] = math_.Constant(0);
       continue;
@@ -145,6 +169,7 @@ bool HasReduction(const Stage& stage) {
 }
 
 absl::Status GroupLowerer::LowerStage(const partition::Stage& stage) {
+  KILN_CHECK(!stage.values.empty());
   Stage lowered;
   lowered.ranges = MakeRanges(stage.loops);
   const bool scatters = stage.values.back().node->op() == Op::kScatterElements;

@@ -8,6 +8,7 @@
 #include "compiler/ir/walk.h"
 #include "compiler/kernel/index.h"
 #include "compiler/kernel/index_sum.h"
+#include "proto/check/check.h"
 
 namespace kiln::kernel {
 
@@ -114,8 +115,12 @@ class Merger {
       for (const Node* part : joined.parts) {
         const int64_t extent = part->attr<ir::RangeAttr>().extent;
         stride /= extent;
-        replacement_[part] = math_.Mod(math_.Div(whole, stride), extent);
+        const auto [known, is_new] =
+            replacement_.try_emplace(part, math_.Mod(math_.Div(whole, stride), extent));
+        KILN_CHECK(is_new) << "range " << part->id() << " is in two lists";
       }
+      // The old ranges are all digits of the new one.
+      KILN_CHECK_EQ(stride, 1);
     }
     return result;
   }

@@ -1,7 +1,6 @@
 #include "compiler/ops/builder.h"
 
 #include <algorithm>
-#include <cassert>
 #include <numbers>
 #include <numeric>
 #include <utility>
@@ -10,6 +9,7 @@
 #include "compiler/ops/round.h"
 #include "compiler/ops/rules/infer.h"
 #include "compiler/ops/rules/sliding.h"
+#include "proto/check/check.h"
 
 namespace kiln::ops {
 namespace {
@@ -104,7 +104,7 @@ const Node* Builder::Cast(const Node* x, DType dtype) {
 
 const Node* Builder::Bitcast(const Node* x, DType dtype) {
   if (x->dtype() == dtype) return x;
-  assert(ir::SizeOf(x->dtype()) == ir::SizeOf(dtype));
+  KILN_CHECK_EQ(ir::SizeOf(x->dtype()), ir::SizeOf(dtype));
   return Make(Op::kBitcast, dtype, x->shape(), {x});
 }
 
@@ -159,6 +159,7 @@ const Node* Builder::Reshape(const Node* x, const Shape& shape) {
 }
 
 const Node* Builder::Permute(const Node* x, Axes axes) {
+  KILN_CHECK_EQ(axes.size(), x->shape().size());
   Shape shape;
   bool identity = true;
   for (size_t i = 0; i < axes.size(); ++i) {
@@ -184,17 +185,20 @@ const Node* Builder::Unsqueeze(const Node* x, int64_t axis) {
 
 const Node* Builder::Expand(const Node* x, const Shape& shape) {
   if (x->shape() == shape) return x;
-  assert(x->shape().size() == shape.size());
+  // After a failure shapes are arbitrary.
+  KILN_CHECK(!status_.ok() || x->shape().size() == shape.size()) << shape.size();
   return Make(Op::kExpand, x->dtype(), shape, {x});
 }
 
 const Node* Builder::BroadcastTo(const Node* x, const Shape& shape) {
   Shape padded = x->shape();
+  KILN_CHECK_LE(padded.size(), shape.size());
   padded.insert(padded.begin(), shape.size() - padded.size(), 1);
   return Expand(Reshape(x, padded), shape);
 }
 
 const Node* Builder::Pad(const Node* x, absl::Span<const int64_t> padding) {
+  KILN_CHECK_EQ(padding.size(), 2 * x->shape().size());
   Shape shape = x->shape();
   for (size_t i = 0; i < padding.size(); ++i) shape[i / 2] += padding[i];
   if (shape == x->shape()) return x;
@@ -202,6 +206,7 @@ const Node* Builder::Pad(const Node* x, absl::Span<const int64_t> padding) {
 }
 
 const Node* Builder::Concat(absl::Span<const Node* const> parts, int64_t axis) {
+  KILN_CHECK(!parts.empty());
   int64_t total = 0;
   for (const Node* part : parts) total += part->shape()[axis];
   Shape position_shape(parts[0]->shape().size(), 1);
@@ -219,10 +224,12 @@ const Node* Builder::Concat(absl::Span<const Node* const> parts, int64_t axis) {
     result = is_last ? placed : Where(Less(position, ConstInt(DType::kInt64, end)), placed, result);
     end = begin;
   }
+  KILN_CHECK_EQ(end, 0);
   return result;
 }
 
 const Node* Builder::Shrink(const Node* x, absl::Span<const int64_t> bounds) {
+  KILN_CHECK_EQ(bounds.size(), 2 * x->shape().size());
   Shape shape;
   for (size_t i = 0; i < bounds.size(); i += 2) shape.push_back(bounds[i + 1] - bounds[i]);
   if (shape == x->shape()) return x;

@@ -9,6 +9,7 @@
 
 #include "compiler/ir/double_bits.h"
 #include "compiler/ops/round.h"
+#include "proto/check/check.h"
 
 namespace kiln::ops {
 namespace {
@@ -66,7 +67,7 @@ HostTensor HostTensor::Zeros(DType dtype, ir::Shape shape) {
 
 HostTensor HostTensor::Of(DType dtype, ir::Shape shape, absl::Span<const double> values) {
   HostTensor tensor = Zeros(dtype, std::move(shape));
-  assert(tensor.size() == static_cast<int64_t>(values.size()));
+  KILN_CHECK_EQ(tensor.size(), values.size());
   for (size_t i = 0; i < values.size(); ++i) {
     if (ir::IsFloat(dtype)) {
       tensor.SetFloat(i, values[i]);

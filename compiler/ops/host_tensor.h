@@ -9,6 +9,7 @@
 
 #include "absl/types/span.h"
 #include "compiler/ir/node.h"
+#include "proto/check/check.h"
 
 namespace kiln::ops {
 
@@ -82,7 +83,7 @@ inline int64_t HostTensor::Int(int64_t i) const {
     case ir::DType::kUInt64:
       return Load<int64_t>(i);
     default:
-      assert(false);
+      KILN_CHECK(false) << "no integer dtype: " << static_cast<int>(dtype);
       return 0;
   }
 }
@@ -104,7 +105,7 @@ inline void HostTensor::SetInt(int64_t i, int64_t value) {
     case ir::DType::kUInt64:
       return Store<int64_t>(i, value);
     default:
-      assert(false);
+      KILN_CHECK(false) << "no integer dtype: " << static_cast<int>(dtype);
   }
 }
 

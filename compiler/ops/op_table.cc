@@ -5,6 +5,7 @@
 #include "compiler/ops/op_def.h"
 #include "compiler/ops/rows.h"
 #include "compiler/ops/rules/rule_text.h"
+#include "proto/check/check.h"
 
 namespace kiln::ops {
 namespace {
@@ -80,10 +81,27 @@ struct Table {
     for (OpDef& row : rows) {
       AddPrograms(row, programs);
       const bool is_new = by_name.emplace(std::string(row.name), &row).second;
-      assert(is_new && "two ops of one name");
+      KILN_CHECK(is_new) << "two ops are called " << row.name;
       // Composites have no ir::Op.
-      if (row.kind != Kind::kComposite) by_op[static_cast<int>(row.op)] = &row;
+      if (row.kind == Kind::kComposite) continue;
+      const OpDef*& of_op = by_op[static_cast<int>(row.op)];
+      KILN_CHECK(of_op == nullptr) << of_op->name << " and " << row.name << " are one op";
+      of_op = &row;
     }
+    KILN_VALIDATE(*this, rows.size());
+  }
+
+  // Checks that both indexes are the inverse of the rows.
+  void Validate() const {
+    KILN_CHECK_EQ(by_name.size(), rows.size());
+    for (const OpDef& row : rows) {
+      const auto found = by_name.find(std::string(row.name));
+      KILN_CHECK(found != by_name.end() && found->second == &row) << row.name;
+      KILN_CHECK_EQ(row.programs.size(), 1 + row.constraints.size()) << row.name;
+      if (row.kind != Kind::kComposite)
+        KILN_CHECK(by_op[static_cast<int>(row.op)] == &row) << row.name;
+    }
+    for (const OpDef* row : by_op) KILN_CHECK(row == nullptr || row->kind != Kind::kComposite);
   }
 };
 
@@ -104,7 +122,7 @@ const OpDef* FindOp(std::string_view name) {
 
 const OpDef& DefOf(ir::Op op) {
   const OpDef* row = TheTable().by_op[static_cast<int>(op)];
-  assert(row != nullptr && "not a tensor-level op");
+  KILN_CHECK(row != nullptr) << ir::Name(op) << " is not a tensor-level op";
   return *row;
 }
 

@@ -4,6 +4,7 @@
 
 #include "absl/algorithm/container.h"
 #include "compiler/ir/reshape_groups.h"
+#include "proto/check/check.h"
 
 namespace kiln::partition {
 
@@ -67,6 +68,8 @@ std::optional<std::vector<Digits>> Split(const Digits& digits, absl::Span<const 
     parts[i] = Normalized(std::move(parts[i]));
   }
   if (!rest.empty()) return std::nullopt;
+  for (size_t i = 0; i < extents.size(); ++i)
+    KILN_DCHECK(extents[i] <= 1 || ExtentOf(parts[i]) == extents[i]);
   return parts;
 }
 
@@ -99,6 +102,7 @@ std::optional<Digits> Substitute(const Digits& digits, const std::vector<Digits>
       continue;
     }
     // Splits the axis into three parts: above the digit, the digit itself, and below it.
+    KILN_CHECK_LT(digit.loop, axes.size());
     const Digits& axis = axes[digit.loop];
     const int64_t extent = ExtentOf(axis);
     const int64_t above = extent / (digit.stride * digit.extent);

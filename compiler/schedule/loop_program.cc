@@ -3,6 +3,7 @@
 #include "absl/container/flat_hash_map.h"
 #include "compiler/ir/node.h"
 #include "compiler/ir/str_cat.h"
+#include "proto/check/check.h"
 
 namespace kiln::schedule {
 namespace {
@@ -144,7 +145,71 @@ class Printer {
   int names_ = 0;
 };
 
+class ProgramValidator {
+ public:
+  explicit ProgramValidator(const LoopProgram& program) : program_(program) {}
+
+  void Run() {
+    CheckBuffers();
+    for (const Section& section : program_.sections) {
+      for (const Node* range : section.grid) KILN_CHECK(range->op() == Op::kRange);
+      CheckBody(section.body, false);
+    }
+    KILN_CHECK_GE(program_.threads, 1);
+  }
+
+ private:
+  void CheckBuffers() const {
+    int arguments = 0;
+    int64_t next[] = {0, 0, 0, 0};  // by space, the least offset
+    for (const LoopBuffer& buffer : program_.buffers) {
+      KILN_CHECK_GE(buffer.lanes, 1) << buffer.name;
+      if (buffer.space == Space::kGlobal) ++arguments;
+      if (buffer.space != Space::kScratch && buffer.space != Space::kShared) continue;
+      KILN_CHECK_EQ(buffer.offset % 64, 0) << buffer.name;
+      int64_t& least = next[static_cast<int>(buffer.space)];
+      KILN_CHECK_GE(buffer.offset, least) << buffer.name << " overlaps the buffer before it";
+      least = buffer.offset;
+    }
+    KILN_CHECK_EQ(arguments, program_.num_arguments);
+  }
+
+  bool HasBuffer(int buffer) const {
+    return buffer >= 0 && static_cast<size_t>(buffer) < program_.buffers.size();
+  }
+
+  void CheckBody(const std::vector<Statement>& body, bool in_lanes) const {
+    for (const Statement& statement : body) {
+      if (const auto* loop = std::get_if<Loop>(&statement.node)) {
+        KILN_CHECK(loop->range != nullptr && loop->range->op() == Op::kRange);
+        const bool is_vector = loop->kind == LoopKind::kVector;
+        KILN_CHECK(!is_vector || !in_lanes) << "lanes inside lanes";
+        CheckBody(loop->body, in_lanes || is_vector);
+      } else if (const auto* branch = std::get_if<Branch>(&statement.node)) {
+        KILN_CHECK(branch->condition != nullptr);
+        CheckBody(branch->then_body, in_lanes);
+        CheckBody(branch->else_body, in_lanes);
+      } else if (const auto* store = std::get_if<Store>(&statement.node)) {
+        KILN_CHECK(HasBuffer(store->buffer)) << store->buffer;
+        const LoopBuffer& buffer = program_.buffers[store->buffer];
+        KILN_CHECK(store->index != nullptr && store->value != nullptr) << buffer.name;
+        KILN_CHECK(!buffer.read_only) << buffer.name;
+        KILN_CHECK_EQ(store->value->dtype(), buffer.dtype) << buffer.name;
+      } else if (const auto* reduce = std::get_if<ThreadReduce>(&statement.node)) {
+        KILN_CHECK(HasBuffer(reduce->buffer)) << reduce->buffer;
+        KILN_CHECK(program_.buffers[reduce->buffer].space == Space::kShared) << reduce->buffer;
+      } else if (const auto* fetch = std::get_if<Fetch>(&statement.node)) {
+        KILN_CHECK(HasBuffer(fetch->buffer)) << fetch->buffer;
+      }
+    }
+  }
+
+  const LoopProgram& program_;
+};
+
 }  // namespace
+
+void LoopProgram::Validate() const { ProgramValidator(*this).Run(); }
 
 std::string_view Name(LoopKind kind) {
   static constexpr std::string_view kNames[] = {"for", "unroll", "lanes", "threads", "matrix"};

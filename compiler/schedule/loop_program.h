@@ -142,6 +142,10 @@ struct LoopProgram {
   // Owns the nodes above.
   std::shared_ptr<ir::Context> context;
   int64_t grid_size() const;
+
+  // Checks that statements name buffers and ranges that exist, that vector loops do not nest, and
+  // that offsets are multiples of 64 in order.
+  void Validate() const;
 };
 
 // Returns indented pseudo-code, for tests and display.

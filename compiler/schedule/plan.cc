@@ -10,6 +10,7 @@
 #include "compiler/schedule/matrix/plan.h"
 #include "compiler/schedule/plan_order.h"
 #include "compiler/schedule/threads/plan.h"
+#include "proto/check/check.h"
 
 namespace kiln::schedule {
 namespace {
@@ -35,6 +36,7 @@ class Planner {
     if (status.ok()) status = FinishThreads(&plan_);
     if (status.ok()) status = FinishMatrices(&plan_);
     if (!status.ok()) return status;
+    KILN_VALIDATE(plan_, plan_.axes.size() * (1 + plan_.stages.size()));
     return std::move(plan_);
   }
 
@@ -255,6 +257,40 @@ class Planner {
 };
 
 }  // namespace
+
+void Plan::Validate() const {
+  const auto count = static_cast<int>(axes.size());
+  for (int i = 0; i < count; ++i) {
+    const Axis& axis = axes[i];
+    KILN_CHECK(axis.stage >= -1 && axis.stage < static_cast<int>(stages.size())) << "axis " << i;
+    KILN_CHECK(axis.parent < i && axis.fused_into < count) << "axis " << i;
+    KILN_CHECK(!axis.split() || axis.fused_into < 0) << "axis " << i << " is split and fused";
+    if (axis.split()) {
+      KILN_CHECK(axis.outer > i && axis.inner > i && axis.outer < count && axis.inner < count);
+      KILN_CHECK(axes[axis.outer].parent == i && axes[axis.inner].parent == i) << "axis " << i;
+      KILN_CHECK_GE(axis.factor, 1) << "axis " << i;
+      KILN_CHECK_EQ(axes[axis.inner].extent, axis.factor) << "axis " << i;
+    }
+    if (axis.parent >= 0) {
+      const Axis& whole = axes[axis.parent];
+      KILN_CHECK(whole.outer == i || whole.inner == i) << "axis " << i << " is no part";
+      KILN_CHECK_EQ(whole.stage, axis.stage) << "axis " << i;
+    }
+    if (axis.fused_into >= 0) KILN_CHECK_GT(axis.fused_into, i);
+  }
+  const auto check = [&](int stage, const std::vector<int>& order) {
+    std::vector<bool> has(axes.size(), false);
+    for (const int axis : order) {
+      KILN_CHECK(axis >= 0 && axis < count && !has[axis]) << "axis " << axis << " in an order";
+      has[axis] = true;
+    }
+    for (int i = 0; i < count; ++i)
+      KILN_CHECK_EQ(has[i], axes[i].leaf() && axes[i].stage == stage) << "axis " << i;
+  };
+  if (!grid_order.empty()) check(-1, grid_order);
+  for (size_t i = 0; i < stages.size(); ++i) check(static_cast<int>(i), stages[i].order);
+  KILN_CHECK_GE(threads, 1);
+}
 
 bool SharesGrid(const kernel::Kernel& kernel) {
   // A local lives for one point of the grid, so stages that pass values in locals must share its

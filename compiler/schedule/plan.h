@@ -68,6 +68,10 @@ struct Plan {
   std::vector<int> grid_order;  // for stages that share a grid; empty if the kernel has one stage
   std::vector<StagePlan> stages;
   int threads = 1;  // in a block: the maximum over the stages
+
+  // Checks that axes and their parts name each other, and that each order has each of its stage's
+  // leaves once.
+  void Validate() const;
 };
 
 // Returns INVALID_ARGUMENT, which names the directive that does not fit.

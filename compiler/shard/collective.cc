@@ -2,6 +2,7 @@
 
 #include "compiler/ir/str_cat.h"
 #include "compiler/shard/program.h"
+#include "proto/check/check.h"
 
 namespace kiln::shard {
 namespace {
@@ -16,6 +17,7 @@ constexpr int64_t kFetchedBytesMin = 16 << 10;
 // Returns the operand's shape, cut along `split`.
 ir::Shape CutShape(const Collective& collective) {
   ir::Shape shape = collective.operand->shape();
+  KILN_CHECK_EQ(shape[collective.split] % collective.devices, 0) << Name(collective);
   shape[collective.split] /= collective.devices;
   return shape;
 }
@@ -87,6 +89,7 @@ const Node* Published(ops::Builder& builder, const Collective& collective) {
   const int64_t elements = ir::NumElements(CutShape(collective));
   const Node* rows = builder.Permute(builder.Reshape(operand, cut), order);
   rows = builder.Reshape(rows, {collective.devices, elements});
+  KILN_CHECK_GE(RowElements(collective), elements) << Name(collective);
   return builder.Pad(rows, {0, 0, 0, RowElements(collective) - elements});
 }
 
@@ -110,6 +113,7 @@ bool IsFetched(const Collective& collective) {
 
 const Node* Received(ops::Builder& builder, const Collective& collective,
                      const std::vector<const Node*>& parts) {
+  KILN_CHECK_EQ(parts.size(), collective.devices) << Name(collective);
   std::vector<const Node*> values = parts;
   if (collective.is_cut()) {
     const ir::Shape shape = CutShape(collective);
@@ -121,6 +125,7 @@ const Node* Received(ops::Builder& builder, const Collective& collective,
       collective.kind == Kind::kAllReduce || collective.kind == Kind::kReduceScatter;
   const Node* result = combines ? Combine(builder, collective.combine, values)
                                 : Joined(builder, values, collective.joined);
+  KILN_CHECK(result->shape() == ResultShape(collective)) << Name(collective);
   // Stored once, since reading the parts may be slow.
   return builder.Contiguous(result);
 }

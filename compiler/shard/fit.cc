@@ -5,6 +5,7 @@
 
 #include "compiler/shard/padded_shape.h"
 #include "compiler/shard/rules.h"
+#include "proto/check/check.h"
 
 namespace kiln::shard {
 namespace {
@@ -28,6 +29,7 @@ bool KeepsBeginnings(const Node* node) {
 }  // namespace
 
 const Node* Fitter::Fit(const Node* x, const Shape& shape) {
+  KILN_CHECK_EQ(x->shape().size(), shape.size());
   if (const Node* anew = MadeAnew(x, shape, 0)) return anew;
   std::vector<int64_t> bounds;
   std::vector<int64_t> padding;
@@ -45,6 +47,8 @@ const Node* Fitter::MadeAnew(const Node* x, const Shape& shape, int depth) {
   const std::pair<const Node*, Shape> key(x, shape);
   if (const auto found = known_.find(key); found != known_.end()) return found->second;
   const Node* made = Compute(x, shape, depth + 1);
+  KILN_CHECK(made == nullptr || made->shape() == shape) << ir::Name(x->op());
+  KILN_CHECK(made == nullptr || made->dtype() == x->dtype()) << ir::Name(x->op());
   known_[key] = made;
   return made;
 }

@@ -4,6 +4,7 @@
 
 #include "absl/container/flat_hash_set.h"
 #include "compiler/ir/walk.h"
+#include "proto/check/check.h"
 
 namespace kiln::shard {
 namespace {
@@ -37,6 +38,22 @@ Levels::Levels(const LocalGraph& local) : local_(local) {
     for (const Node* node : walk.Visit(root)) Add(node);
   }
   collectives_.resize(segments_);
+  KILN_VALIDATE(*this, facts_.size() + local.collectives.size());
+}
+
+void Levels::Validate() const {
+  KILN_CHECK_GE(segments_, 1);
+  KILN_CHECK_EQ(collectives_.size(), segments_);
+  for (const auto& [node, facts] : facts_) {
+    KILN_CHECK(facts.level >= 0 && facts.level < segments_) << "node " << node->id();
+    for (const Node* operand : node->operands()) KILN_CHECK_LE(Of(operand), facts.level);
+    const int collective = CollectiveOf(node);
+    if (collective >= 0) KILN_CHECK_EQ(facts.level, Of(local_.collectives[collective].operand) + 1);
+  }
+  for (int level = 0; level < segments_; ++level) {
+    for (const int i : collectives_[level])
+      KILN_CHECK_EQ(Of(local_.collectives[i].operand), level) << "collective " << i;
+  }
 }
 
 int Levels::CollectiveOf(const Node* node) const {

@@ -35,6 +35,8 @@ class Levels {
     int64_t leaf_elements = 0;  // of the largest stored value that it depends on
     int work = 0;               // elementwise ops between those values and it
   };
+  // Checks that no value is before its operands, and that collectives are at their operands' level.
+  void Validate() const;
   void Add(const ir::Node* node);
   std::vector<bool> FindUsed() const;
 

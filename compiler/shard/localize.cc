@@ -7,6 +7,7 @@
 #include "compiler/graph/splat.h"
 #include "compiler/graph/verify.h"
 #include "compiler/shard/reshard.h"
+#include "proto/check/check.h"
 
 namespace kiln::shard {
 namespace {
@@ -121,6 +122,7 @@ class Localizer {
     for (Way& way : ways) {
       if (way.local == nullptr)
         way.local = resharder_.Reshard(WayOf(node, own).local, own, way.spec);
+      KILN_CHECK(way.local->shape() == LocalShape(node, way.spec)) << "node " << node->id();
       if (source != graph_.sources.end()) local_.sources.try_emplace(way.local, source->second);
     }
   }

@@ -1,6 +1,7 @@
 #include "compiler/shard/padded_shape.h"
 
 #include "compiler/ir/reshape_groups.h"
+#include "proto/check/check.h"
 
 namespace kiln::shard {
 namespace {
@@ -26,6 +27,7 @@ bool PadGroup(const ir::ReshapeGroup& group, const ir::Shape& from, const ir::Sh
   for (size_t dim = group.from; dim < group.from_end; ++dim) {
     if (dim < longer ? from[dim] != 1 : dim > longer && padded[dim] != from[dim]) return false;
   }
+  KILN_CHECK_GE(padded[longer], from[longer]) << "dimension " << longer;
   const size_t first = FirstNotOne(*to, group.to, group.to_end);
   if (first == group.to_end) return false;
   const int64_t elements = ProductOf(padded, longer, group.from_end);

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "proto/check/check.h"
+
 namespace kiln::shard {
 namespace {
 
@@ -28,6 +30,37 @@ int64_t LowestGap(const Buffer& buffer, const std::vector<const Buffer*>& placed
 // Empty buffers get an offset of their own, too.
 int64_t EndOf(const Buffer& buffer) {
   return Aligned(buffer.offset + std::max<int64_t>(buffer.bytes, 1));
+}
+
+// The buffers of a kind, after they were placed.
+struct Placed {
+  const std::vector<const Buffer*>& buffers;  // by offset
+
+  // Checks that offsets are aligned, and that no two buffers that are live at once overlap.
+  // Requires: no end overflows.
+  void Validate() const {
+    for (size_t i = 0; i < buffers.size(); ++i) {
+      KILN_CHECK_EQ(buffers[i]->offset % kPublishedAlignment, 0) << "buffer " << i;
+      KILN_CHECK_GE(buffers[i]->offset, 0) << "buffer " << i;
+      for (size_t j = 0; j < i; ++j) {
+        KILN_CHECK_LE(buffers[j]->offset, buffers[i]->offset);
+        KILN_CHECK(!LiveTogether(*buffers[i], *buffers[j]) ||
+                   EndOf(*buffers[j]) <= buffers[i]->offset || buffers[i]->bytes == 0 ||
+                   buffers[j]->bytes == 0)
+            << "buffers " << j << " and " << i << " overlap";
+      }
+    }
+  }
+};
+
+// Returns whether the buffers' sizes can be added up: a user's graph may have larger tensors than
+// any memory.
+bool CanAddUp(const std::vector<Buffer*>& buffers) {
+  int64_t sum = 0;
+  return std::all_of(buffers.begin(), buffers.end(), [&sum](const Buffer* buffer) {
+    return !__builtin_add_overflow(sum, buffer->bytes, &sum) &&
+           !__builtin_add_overflow(sum, 2 * kPublishedAlignment, &sum);
+  });
 }
 
 }  // namespace
@@ -58,6 +91,8 @@ int64_t PlaceBuffers(Buffer::Kind kind, std::vector<Buffer>* buffers) {
                          [](const Buffer* a, const Buffer* b) { return a->offset < b->offset; });
     placed.insert(at, buffer);
   }
+  KILN_CHECK_EQ(placed.size(), order.size());
+  if (CanAddUp(order)) KILN_VALIDATE(Placed{placed}, placed.size() * placed.size());
   return end;
 }
 

@@ -2,6 +2,7 @@
 #include "compiler/graph/verify.h"
 #include "compiler/ir/str_cat.h"
 #include "compiler/shard/program.h"
+#include "proto/check/check.h"
 
 namespace kiln::shard {
 namespace {
@@ -164,6 +165,46 @@ std::string Print(const Program& program) {
               BufferText(program.buffers[copy.destination]), "\n");
   }
   return text;
+}
+
+void Program::Validate() const {
+  // By buffer: how often it is written as a whole, and the bytes fetched to it, in order.
+  std::vector<int> writers(buffers.size(), 0);
+  std::vector<int64_t> fetched(buffers.size(), 0);
+  for (const Segment& segment : segments) {
+    KILN_CHECK_EQ(segment.inputs.size(), segment.graph.inputs.size());
+    KILN_CHECK_EQ(segment.results.size(),
+                  segment.graph.outputs.size() + segment.graph.updates.size());
+    for (const Access& result : segment.results) {
+      KILN_CHECK_LT(result.buffer, buffers.size());
+      ++writers[result.buffer];
+    }
+    for (const auto& [source, destination] : segment.fetches) {
+      KILN_CHECK_EQ(source.bytes, destination.bytes);
+      // The pieces follow one another, so that they cover the buffer exactly.
+      KILN_CHECK_EQ(destination.offset, fetched[destination.buffer]);
+      fetched[destination.buffer] += destination.bytes;
+    }
+  }
+  for (const Copy& copy : copies) {
+    KILN_CHECK_NE(copy.source, copy.destination);
+    ++writers[copy.destination];
+  }
+  for (size_t i = 0; i < buffers.size(); ++i) {
+    const Buffer& buffer = buffers[i];
+    const bool is_given =
+        buffer.kind == Buffer::Kind::kInput || buffer.kind == Buffer::Kind::kPlace;
+    if (fetched[i] > 0) KILN_CHECK_EQ(fetched[i], buffer.bytes) << BufferText(buffer);
+    const int written = writers[i] + (fetched[i] > 0 ? 1 : 0);
+    // What has no bytes is not fetched.
+    KILN_CHECK(written == (is_given ? 0 : 1) || (written == 0 && buffer.bytes == 0))
+        << BufferText(buffer) << " is written " << written << " times";
+    KILN_CHECK_LE(buffer.first, buffer.last) << BufferText(buffer);
+  }
+  for (size_t i = 0; i < meetings.size(); ++i) {
+    KILN_CHECK_LT(meetings[i].group, groups.size());
+    KILN_CHECK(i == 0 || meetings[i - 1].segment <= meetings[i].segment) << "meeting " << i;
+  }
 }
 
 absl::Status Verify(const Program& program) {

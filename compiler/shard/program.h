@@ -98,6 +98,10 @@ struct Program {
   int64_t own_bytes = 0;  // the maximum over the devices
   int64_t published_bytes = 0;
   std::string layouts;  // for display: the layouts of inputs, outputs and updates
+
+  // Checks that each buffer except inputs is written exactly once, as a whole, and that indexes and
+  // meetings are in order.
+  void Validate() const;
 };
 
 // Returns whether device `number` has, or runs, something that belongs to `device`.

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <utility>
 
+#include "proto/check/check.h"
+
 namespace kiln::shard {
 namespace {
 
@@ -28,6 +30,7 @@ int64_t Resharder::Devices(const std::vector<int>& axes) const {
 }
 
 const Node* Resharder::Number(const std::vector<int>& axes) {
+  KILN_CHECK(!axes.empty());
   const Node* number = nullptr;
   for (const int axis : axes) {
     const int64_t devices = mesh_.axes[axis].size;
@@ -43,6 +46,7 @@ const Node* Resharder::Number(const std::vector<int>& axes) {
 }
 
 const Node* Resharder::Cut(const Node* local, int64_t dim, const std::vector<int>& axes) {
+  KILN_CHECK_EQ(local->shape()[dim] % Devices(axes), 0) << "dimension " << dim;
   const int64_t length = local->shape()[dim] / Devices(axes);
   ir::Shape along(local->shape().size(), 1);
   along[dim] = length;
@@ -62,7 +66,26 @@ const Node* Resharder::Add(Collective collective) {
   const auto index = first_result_ + static_cast<int64_t>(collectives_.size());
   collective.result = builder_.Input(index, collective.operand->dtype(), ResultShape(collective));
   collectives_.push_back(collective);
+  KILN_VALIDATE(*this, collectives_.size());
   return collective.result;
+}
+
+void Resharder::Validate() const {
+  size_t count = 0;
+  for (const auto& [operand, numbers] : by_operand_) {
+    count += numbers.size();
+    for (const size_t number : numbers) {
+      KILN_CHECK_LT(number, collectives_.size());
+      KILN_CHECK(collectives_[number].operand == operand) << "collective " << number;
+    }
+  }
+  KILN_CHECK_EQ(count, collectives_.size());
+  for (size_t i = 0; i < collectives_.size(); ++i) {
+    const Node* result = collectives_[i].result;
+    KILN_CHECK_EQ(result->attr<ir::InputAttr>().index, first_result_ + static_cast<int64_t>(i));
+    KILN_CHECK(result->shape() == ResultShape(collectives_[i])) << "collective " << i;
+    KILN_CHECK_GE(collectives_[i].devices, 1) << "collective " << i;
+  }
 }
 
 // Adds splits that only cut, by axes that split no other dimension.
@@ -125,6 +148,7 @@ const Node* Resharder::Reshard(const Node* local, Spec from, const Spec& to) {
   while (CutWhatIsFree(&local, from, to) || Exchange(&local, from, to) ||
          Gather(&local, from, to)) {
   }
+  KILN_CHECK(from == to) << "a value does not get its layout";
   return local;
 }
 

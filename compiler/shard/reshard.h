@@ -35,6 +35,8 @@ class Resharder {
   const ir::Node* Number(const std::vector<int>& axes);
 
  private:
+  // Checks that by_operand_ has each collective once, and the numbers of their results.
+  void Validate() const;
   int64_t Devices(const std::vector<int>& axes) const;
   const ir::Node* Cut(const ir::Node* local, int64_t dim, const std::vector<int>& axes);
   const ir::Node* AllReduce(const ir::Node* partial, ir::Op combine, const std::vector<int>& axes);

@@ -9,6 +9,7 @@
 #include "compiler/shard/levels.h"
 #include "compiler/shard/meetings.h"
 #include "compiler/shard/place.h"
+#include "proto/check/check.h"
 
 namespace kiln::shard {
 namespace {
@@ -70,6 +71,7 @@ class Splitter {
     PlanMeetings(&program_);
     program_.own_bytes = PlaceBuffers(Buffer::Kind::kOwn, &program_.buffers);
     program_.published_bytes = PlaceBuffers(Buffer::Kind::kPublished, &program_.buffers);
+    KILN_VALIDATE(program_, program_.buffers.size() + program_.segments.size());
     return std::move(program_);
   }
 
@@ -161,6 +163,7 @@ class Splitter {
       writes_[level].push_back({written, known->second});
       stored_.try_emplace(written, known->second);
     }
+    KILN_CHECK_LT(published_of_[collective], 0) << "collective " << collective << " twice";
     published_of_[collective] = known->second;
     program_.transfers.push_back(
         {.segment = level + 1,
@@ -207,6 +210,8 @@ class Splitter {
   // Returns the range that the device reads from one member of its group.
   Access PartOf(int i, int64_t member) {
     const Collective& collective = local_.collectives[i];
+    KILN_CHECK_GE(published_of_[i], 0) << "collective " << i << " is not published";
+    KILN_CHECK_LT(member, collective.devices);
     const int64_t bytes = PartBytes(collective);
     return {.buffer = published_of_[i],
             .bytes = bytes,

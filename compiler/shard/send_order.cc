@@ -11,6 +11,7 @@
 #include "compiler/ir/str_cat.h"
 #include "compiler/ir/walk.h"
 #include "compiler/shard/rules.h"
+#include "proto/check/check.h"
 
 namespace kiln::shard {
 namespace {
@@ -53,7 +54,24 @@ class Orderer {
       result_.slots = slot + 2;
     }
     for (const Node* node : order_) PlaceEarly(node);
+    KILN_VALIDATE(*this, order_.size());
     return std::move(result_);
+  }
+
+  // Checks that each value of a device has a slot, not before its operands, and that what is sent
+  // arrives in a later slot.
+  void Validate() const {
+    for (const Node* node : order_) {
+      if (homes_.at(node) == graph::kAnywhere) continue;
+      const auto found = result_.slot_of.find(node);
+      KILN_CHECK(found != result_.slot_of.end()) << "node " << node->id() << " has no slot";
+      for (const Node* operand : node->operands()) {
+        const auto below = result_.slot_of.find(operand);
+        if (below == result_.slot_of.end()) continue;
+        KILN_CHECK_GE(found->second, below->second + (IsTransfer(homes_, node) ? 1 : 0))
+            << "node " << node->id();
+      }
+    }
   }
 
  private:
@@ -124,6 +142,7 @@ class Orderer {
       return true;
     });
     for (const Node* node : nodes) result_.slot_of[node] = slot;
+    KILN_CHECK(!result_.slot_of.contains(send.node)) << "node " << send.node->id();
     result_.slot_of[send.node] = slot + 1;
     return true;
   }

@@ -13,6 +13,7 @@
 #include "compiler/shard/place.h"
 #include "compiler/shard/rules.h"
 #include "compiler/shard/send_order.h"
+#include "proto/check/check.h"
 
 namespace kiln::shard {
 namespace {
@@ -54,6 +55,7 @@ class StageSplitter {
     for (int i = static_cast<int>(program_.segments.size()); i-- > 0;) Build(i);
     program_.own_bytes = PlaceBuffers(BufferKind::kOwn, &program_.buffers);
     program_.published_bytes = PlaceBuffers(BufferKind::kPublished, &program_.buffers);
+    KILN_VALIDATE(program_, program_.buffers.size() + program_.segments.size());
     return std::move(program_);
   }
 
@@ -145,6 +147,8 @@ class StageSplitter {
     const int from = HomeOf(value);
     const int to = HomeOf(node);
     const int arrival = order_.Of(node);
+    KILN_CHECK_NE(from, to);
+    KILN_CHECK(arrival >= 1 && arrival < order_.slots) << "arrives in slot " << arrival;
     const int published = Publish(value, from, arrival - 1);
     const int64_t bytes = InWords(ir::BytesOf(node));
     const int own = AddBuffer({.kind = BufferKind::kOwn,

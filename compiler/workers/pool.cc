@@ -11,6 +11,7 @@
 #include "absl/time/time.h"
 #include "compiler/workers/message.h"
 #include "compiler/workers/worker.h"
+#include "proto/check/check.h"
 #include "proto/text/printable.h"
 
 namespace kiln::workers {
@@ -85,6 +86,32 @@ Pool::Pool(Options options) : options_(std::move(options)), spares_to_start_(opt
 Pool::~Pool() {
   Stop(absl::CancelledError("the pool of workers was closed"));
   keeper_.join();
+  absl::MutexLock lock(&mutex_);
+  KILN_CHECK(busy_.empty()) << busy_.size() << " workers are busy at the end";
+  KILN_CHECK(requests_.empty()) << requests_.size() << " callers wait at the end";
+  KILN_CHECK(idle_.empty()) << idle_.size() << " workers are idle at the end";
+}
+
+// Does not look into busy processes: their callers use them without the lock.
+void Pool::Validate() const {
+  std::set<const Process*> idle;
+  for (const Idle& one : idle_) {
+    KILN_CHECK(one.process != nullptr);
+    const bool is_new = idle.insert(one.process.get()).second;
+    KILN_CHECK(is_new) << "a worker is idle twice";
+    KILN_CHECK(!busy_.contains(one.process.get())) << "worker " << one.process->pid();
+    KILN_CHECK_GT(one.process->pid(), 0);
+  }
+  KILN_CHECK(!busy_.contains(nullptr));
+  std::set<const Request*> waiting;
+  for (const Request* request : requests_) {
+    const bool is_new = waiting.insert(request).second;
+    KILN_CHECK(request != nullptr && is_new && !request->done);
+  }
+  KILN_CHECK(spares_to_start_ >= 0 && spares_to_start_ <= std::max(options_.spares, 0))
+      << spares_to_start_;
+  if (options_.workers_max > 0)
+    KILN_CHECK_LE(size(), std::max(options_.workers_max, options_.spares));
 }
 
 absl::StatusOr<drivers::KernelImage> Pool::Compile(const KernelJob& job) {
@@ -161,7 +188,9 @@ absl::StatusOr<Pool::ProcessPointer> Pool::Take(Attempt attempt) {
     ProcessPointer process = std::move(idle_.back().process);
     idle_.pop_back();
     if (process->IsQuiet()) {
-      busy_.insert(process.get());
+      const bool is_new = busy_.insert(process.get()).second;
+      KILN_CHECK(is_new) << "worker " << process->pid() << " is taken twice";
+      KILN_VALIDATE(*this, size() + requests_.size());
       return process;
     }
     dead.push_back(std::move(process));
@@ -174,19 +203,23 @@ absl::StatusOr<Pool::ProcessPointer> Pool::Take(Attempt attempt) {
   }
   Request request;
   requests_.push_back(&request);
+  KILN_VALIDATE(*this, size() + requests_.size());
   mutex_.Await(absl::Condition(&request.done));
   return std::move(request.process);
 }
 
 void Pool::GiveBack(ProcessPointer process) {
+  KILN_CHECK(process != nullptr);
   absl::MutexLock lock(&mutex_);
-  busy_.erase(process.get());
+  const size_t erased = busy_.erase(process.get());
+  KILN_CHECK_EQ(erased, 1U) << "a worker is given back that was not taken";
   if (!stopped_.ok()) return;  // the process is destroyed, which ends it
   if (!requests_.empty()) {
     Answer(*requests_.front(), std::move(process));
   } else {
     idle_.push_back({std::move(process), options_.now()});
   }
+  KILN_VALIDATE(*this, size() + requests_.size());
 }
 
 Failure Pool::End(ProcessPointer process, Transfer transfer) {
@@ -208,8 +241,10 @@ Failure Pool::End(ProcessPointer process, Transfer transfer) {
             : "ran out of memory";
   }
   absl::MutexLock lock(&mutex_);
-  busy_.erase(process.get());
+  const size_t erased = busy_.erase(process.get());
+  KILN_CHECK_EQ(erased, 1U) << "a worker ends that was not taken";
   spares_to_start_ = std::min(spares_to_start_ + 1, options_.spares);
+  KILN_VALIDATE(*this, size() + requests_.size());
   return failure;
 }
 
@@ -240,6 +275,7 @@ void Pool::Start() {
   } else if (process.ok()) {
     idle_.push_front({*std::move(process), options_.now()});
   }
+  KILN_VALIDATE(*this, size() + requests_.size());
 }
 
 std::vector<Pool::ProcessPointer> Pool::TakeSuperfluous() {
@@ -254,11 +290,16 @@ std::vector<Pool::ProcessPointer> Pool::TakeSuperfluous() {
     superfluous.push_back(std::move(idle->process));
     idle = idle_.erase(idle);
   }
+  KILN_VALIDATE(*this, size() + requests_.size());
   return superfluous;
 }
 
 void Pool::Answer(Request& request, absl::StatusOr<ProcessPointer> process) {
-  if (process.ok()) busy_.insert(process->get());
+  KILN_CHECK(!requests_.empty() && requests_.front() == &request && !request.done);
+  if (process.ok()) {
+    const bool is_new = busy_.insert(process->get()).second;
+    KILN_CHECK(*process != nullptr && is_new);
+  }
   request.process = std::move(process);
   request.done = true;
   requests_.pop_front();

@@ -105,10 +105,13 @@ class Pool : public KernelCompiler {
   absl::Status stopped() const ABSL_LOCKS_EXCLUDED(mutex_);
   Deadline JobDeadline() const;
 
+  // Checks that no worker is in two states, that requests wait, and the bounds.
+  void Validate() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   // The main function of the pool's thread.
   void Keep() ABSL_LOCKS_EXCLUDED(mutex_);
   void Start() ABSL_LOCKS_EXCLUDED(mutex_);
   std::vector<ProcessPointer> TakeSuperfluous() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  // Requires: `request` is the first one.
   void Answer(Request& request, absl::StatusOr<ProcessPointer> process)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   int size() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {

@@ -18,6 +18,7 @@
 #include "absl/status/status.h"
 #include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
+#include "proto/check/check.h"
 
 namespace kiln::workers {
 namespace {
@@ -143,6 +144,7 @@ bool Process::IsQuiet() const {
 }
 
 Ending Process::End() {
+  KILN_CHECK_GT(pid_, 0) << "a process is ended twice";
   // Only this object waits for the process, so its number has not been reused. A process that is
   // already ending keeps its own exit status.
   kill(pid_, SIGKILL);

@@ -17,7 +17,8 @@
 
 namespace kiln::drivers {
 
-// Thread-safe.
+// Thread-safe. Each block is in one of three states: live (the caller's), cached, or leaving (being
+// released); the byte counters are the sums of each.
 class CachingAllocator {
  public:
   struct Options {
@@ -36,7 +37,7 @@ class CachingAllocator {
   // Returns a block of SizeClass(bytes). RESOURCE_EXHAUSTED says how much was requested and how
   // much is left. Sets `is_new` to whether the block comes from `allocate`, not from the cache.
   absl::StatusOr<void*> Allocate(int64_t bytes, bool* is_new = nullptr);
-  // Requires: `bytes` is what was given to Allocate.
+  // Requires: `memory` is a live block; `bytes` is what was given to Allocate.
   void Free(void* memory, int64_t bytes);
 
   int64_t cached_bytes() const;
@@ -52,6 +53,9 @@ class CachingAllocator {
     void* memory;
     int64_t size;
   };
+  // Checks that the counters are those of the blocks and within their limits, and that no block is
+  // cached twice.
+  void Validate() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   absl::Status Exhausted(int64_t bytes) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void* TakeCached(int64_t size) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   // Removes blocks from the cache, largest first, until it holds at most `bytes`. The caller must
@@ -68,6 +72,7 @@ class CachingAllocator {
   mutable absl::Mutex mutex_;
   int64_t live_bytes_ ABSL_GUARDED_BY(mutex_) = 0;
   int64_t cached_bytes_ ABSL_GUARDED_BY(mutex_) = 0;
+  int64_t cached_blocks_ ABSL_GUARDED_BY(mutex_) = 0;
   int64_t leaving_bytes_ ABSL_GUARDED_BY(mutex_) = 0;  // being released
   int waiting_ ABSL_GUARDED_BY(mutex_) = 0;
   std::map<int64_t, std::vector<void*>> cache_

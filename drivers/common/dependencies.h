@@ -22,6 +22,7 @@ class Dependencies {
  public:
   explicit Dependencies(int num_slots) : slots_(num_slots) {}
 
+  // Requires: each range is in one of the slots, and its end does not overflow.
   // Returns the numbers, counted from 0, of the earlier commands that must have ended before this
   // one begins: ascending, with some that are implied by others among them left out.
   std::vector<int> Add(absl::Span<const RangeAccess> accesses);
@@ -36,8 +37,12 @@ class Dependencies {
     std::vector<Record> writes;
     std::vector<Record> reads;  // reads since the last write of what they read
   };
+  // Checks that records are ranges with bytes of earlier commands, in the order of those.
+  void Validate() const;
+
   std::vector<Slot> slots_;
   int commands_ = 0;
+  int64_t records_ = 0;  // in all slots
 };
 
 }  // namespace kiln::drivers

@@ -2,6 +2,8 @@
 
 #include <utility>
 
+#include "proto/check/check.h"
+
 namespace kiln::drivers {
 namespace {
 
@@ -31,6 +33,7 @@ class Visitor {
 
  private:
   BoundRange Bind(const SlotRange& range) const {
+    KILN_DCHECK_LT(range.slot, slots_.size());
     return {slots_[range.slot], range.offset, range.bytes};
   }
 
@@ -43,10 +46,15 @@ class Visitor {
 }  // namespace
 
 ReissuedList::ReissuedList(CommandList list, ListNeeds needs)
-    : list_(std::move(list)), needs_(std::move(needs)) {}
+    : list_(std::move(list)), needs_(std::move(needs)) {
+  KILN_CHECK_EQ(needs_.slot_bytes.size(), list_.num_slots);
+  KILN_CHECK(needs_.is_host.empty() || needs_.is_host.size() == needs_.slot_bytes.size());
+}
 
 SubmitResult ReissuedList::Issue(absl::Span<Buffer* const> slots, const SubmitOptions& options,
                                  CommandIssuer& issuer, const SteadyClock& now) const {
+  KILN_CHECK_EQ(slots.size(), needs_.slot_bytes.size());
+  KILN_CHECK(!needs_.needs_group || options.group != nullptr) << "a list that signals or waits";
   SubmitResult result;
   const SteadyTime start = now();
   Visitor visitor(slots, options.group.get(), issuer);
@@ -57,6 +65,8 @@ SubmitResult ReissuedList::Issue(absl::Span<Buffer* const> slots, const SubmitOp
     if (!result.status.ok()) break;
     if (options.time_commands) result.command_seconds.push_back(Seconds(before, now()));
   }
+  if (options.time_commands && result.status.ok())
+    KILN_CHECK_EQ(result.command_seconds.size(), list_.commands.size());
   if (!result.status.ok() && options.group != nullptr) options.group->Abort(result.status);
   result.seconds = Seconds(start, now());
   return result;

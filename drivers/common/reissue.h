@@ -33,12 +33,13 @@ class CommandIssuer {
   virtual absl::Status Wait(SignalGroup& group, int signal) = 0;
 };
 
-// Immutable after construction; `list` has been checked.
+// Immutable after construction. Requires: CheckCommandList gave `needs` for `list`.
 class ReissuedList : public PreparedList {
  public:
   ReissuedList(CommandList list, ListNeeds needs);
   const ListNeeds& needs() const { return needs_; }
 
+  // Requires: CheckSlots has accepted `slots` and `options`.
   // Issues every command in order with these buffers, which CheckSlots has accepted, and times each
   // if requested. If one fails, the rest is skipped and options.group, if any, is aborted, so that
   // no other device waits for it.

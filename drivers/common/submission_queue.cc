@@ -4,6 +4,8 @@
 
 #include <utility>
 
+#include "proto/check/check.h"
+
 namespace kiln::drivers {
 
 SubmissionQueue::SubmissionQueue(const std::string& name) : thread_([this] { Run(); }) {
@@ -11,18 +13,31 @@ SubmissionQueue::SubmissionQueue(const std::string& name) : thread_([this] { Run
 }
 
 SubmissionQueue::~SubmissionQueue() {
+  KILN_CHECK_NE(std::this_thread::get_id(), thread_.get_id()) << "a task destroys its queue";
   {
     absl::MutexLock lock(&mutex_);
     stopping_ = true;
     work_.Signal();
   }
   thread_.join();
+  absl::MutexLock lock(&mutex_);
+  KILN_CHECK(tasks_.empty()) << tasks_.size() << " tasks are left";
+  KILN_CHECK_EQ(ended_, pushed_);
+}
+
+void SubmissionQueue::Validate() const {
+  const int64_t waiting = static_cast<int64_t>(tasks_.size());
+  KILN_CHECK_GE(ended_, 0);
+  KILN_CHECK_GE(pushed_ - ended_, waiting);
+  KILN_CHECK_LE(pushed_ - ended_, waiting + 1);
 }
 
 void SubmissionQueue::Push(std::function<void()> task) {
+  KILN_CHECK(task != nullptr);
   absl::MutexLock lock(&mutex_);
   tasks_.push_back(std::move(task));
   ++pushed_;
+  KILN_VALIDATE(*this, 1);
   work_.Signal();
 }
 
@@ -32,6 +47,7 @@ int64_t SubmissionQueue::unfinished() const {
 }
 
 void SubmissionQueue::Wait() {
+  KILN_CHECK_NE(std::this_thread::get_id(), thread_.get_id()) << "a task waits for itself";
   absl::MutexLock lock(&mutex_);
   // Wait by count, since a queue that others keep filling may never be empty.
   const int64_t last = pushed_;
@@ -52,6 +68,8 @@ void SubmissionQueue::Run() {
     task = nullptr;  // destroys what it holds before waiters are woken
     mutex_.Lock();
     ++ended_;
+    KILN_CHECK_LE(ended_, pushed_);
+    KILN_VALIDATE(*this, 1);
     ended_changed_.SignalAll();
   }
 }

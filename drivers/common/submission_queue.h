@@ -22,6 +22,7 @@ class SubmissionQueue {
   ~SubmissionQueue();
 
   // Returns at once; `task` runs on the queue's thread and may push more.
+  // Requires: `task` is not null.
   void Push(std::function<void()> task);
 
   // The number of tasks that have not ended, including the one that calls this.
@@ -32,6 +33,8 @@ class SubmissionQueue {
 
  private:
   void Run();
+  // Checks that each task that has not ended waits, except at most one, which runs.
+  void Validate() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
   mutable absl::Mutex mutex_;
   std::deque<std::function<void()>> tasks_ ABSL_GUARDED_BY(mutex_);

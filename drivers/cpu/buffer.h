@@ -8,6 +8,7 @@
 
 #include "drivers/common/caching_allocator.h"
 #include "drivers/interface/buffer.h"
+#include "proto/check/check.h"
 
 namespace kiln::drivers::cpu {
 
@@ -17,7 +18,9 @@ class CpuBuffer : public Buffer {
   // since buffers may outlive their device.
   CpuBuffer(std::shared_ptr<CachingAllocator> allocator, void* memory, int64_t bytes,
             Contents contents)
-      : allocator_(std::move(allocator)), memory_(memory), bytes_(bytes), contents_(contents) {}
+      : allocator_(std::move(allocator)), memory_(memory), bytes_(bytes), contents_(contents) {
+    KILN_CHECK(memory_ != nullptr) << bytes_ << " bytes";
+  }
   ~CpuBuffer() override { allocator_->Free(memory_, bytes_); }
 
   int64_t bytes() const override { return bytes_; }

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "drivers/cpu/thread_control.h"
+#include "proto/check/check.h"
 
 namespace kiln::drivers::cpu {
 namespace {
@@ -14,6 +15,11 @@ constexpr std::chrono::milliseconds kMeasuringTime(4);
 constexpr std::chrono::milliseconds kPauseBetweenMeasurements(1);
 
 }  // namespace
+
+void BindingPolicy::Validate() const {
+  KILN_CHECK(freedom_ >= kShortestFreedom && freedom_ <= kLongestFreedom) << freedom_.count();
+  KILN_CHECK(wanted_ < kWindow) << wanted_.count();
+}
 
 bool BindingPolicy::Update(Clock::duration wanted, Clock::duration had, Clock::time_point now) {
   if (!bound_) {
@@ -32,11 +38,13 @@ bool BindingPolicy::Update(Clock::duration wanted, Clock::duration had, Clock::t
     freedom_ = std::max<Clock::duration>(freedom_ / 2, kShortestFreedom);
   }
   wanted_ = had_ = Clock::duration::zero();
+  KILN_VALIDATE(*this, 1);
   return bound_;
 }
 
 CoreBinding::CoreBinding(int thread, int threads, SteadyClock now)
     : thread_(thread), threads_(threads), now_(std::move(now)) {
+  KILN_CHECK(thread_ >= 0 && thread_ < threads_) << thread_ << " of " << threads_;
   if (threads_ > 1) Apply();
 }
 
@@ -71,12 +79,14 @@ void CoreBinding::Asleep() {
 }
 
 void CoreBinding::StartMeasuring(Clock::time_point now) {
+  KILN_CHECK(!measuring_);
   measuring_ = true;
   since_ = now;
   thread_time_ = ThreadTime();
 }
 
 void CoreBinding::EndMeasuring(Clock::time_point now) {
+  KILN_CHECK(measuring_);
   measuring_ = false;
   const bool was_bound = policy_.bound();
   const bool bind = policy_.Update(now - since_, ThreadTime() - thread_time_, now);

@@ -28,6 +28,9 @@ class BindingPolicy {
   bool bound() const { return bound_; }
 
  private:
+  // Checks that the unbound period is within its bounds, and that less than a window is measured.
+  void Validate() const;
+
   bool bound_ = true;
   Clock::duration wanted_{};
   Clock::duration had_{};
@@ -36,7 +39,7 @@ class BindingPolicy {
 };
 
 // Binds the thread that constructs it, the `thread`-th of `threads`, if the process may use exactly
-// `threads` cores. Only that thread may use the object.
+// `threads` cores. Requires: 0 <= `thread` < `threads`. Only that thread may use the object.
 class CoreBinding {
  public:
   CoreBinding(int thread, int threads, SteadyClock now);

@@ -4,6 +4,8 @@
 #include <chrono>
 #include <vector>
 
+#include "proto/check/check.h"
+
 namespace kiln::drivers::cpu {
 namespace {
 
@@ -30,13 +32,21 @@ Execution::Execution(Program& program, absl::Span<char* const> slots, const Subm
       task_(options.begin.task),
       looked_(start_),
       slice_end_(After(start_, options.slice_seconds)) {
+  KILN_CHECK(options.begin.command >= 0 && options.begin.task >= 0);
+  KILN_CHECK_LE(next_, program_.calls_.size());
   program_.SetPointers(slots);
   if (options_.time_commands) result_.command_seconds.reserve(program_.calls_.size());
 }
 
-bool Execution::IsHeld() const { return !group().IsDecided(program_.calls_[next_].signal); }
+bool Execution::IsHeld() const {
+  KILN_CHECK_LT(next_, program_.calls_.size());
+  const Program::Call& call = program_.calls_[next_];
+  KILN_CHECK(call.kind == Program::Kind::kWait) << "command " << next_;
+  return !group().IsDecided(call.signal);
+}
 
 bool Execution::RunCommands(bool blocks) {
+  KILN_CHECK(!result_.rest.has_value()) << "an execution that has ended early goes on";
   std::vector<Program::Call>& calls = program_.calls_;
   for (; next_ < calls.size(); ++next_) {
     Program::Call& call = calls[next_];
@@ -71,6 +81,7 @@ bool Execution::RunWhileItGoesOn(Program::Call& call) {
   while (true) {
     const Program::Portion portion = NextPortion(call);
     const SteadyTime start = looked_;
+    KILN_CHECK_LT(portion.begin, portion.end) << "of " << call.size << " tasks";
     result_.status = program_.Execute(call, portion, options_, pool_);
     task_ = portion.end;
     looked_ = pool_.Now();

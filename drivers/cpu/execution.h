@@ -17,7 +17,8 @@ namespace kiln::drivers::cpu {
 class Execution {
  public:
   // Starts the submission after the previous one of the same program. slots[i] is the address of
-  // slot i. `options` and `pool` must outlive this object.
+  // slot i. `options` and `pool` must outlive this object. Requires: CheckSlots has accepted the
+  // slots; options.begin is a position in the list.
   Execution(Program& program, absl::Span<char* const> slots, const SubmitOptions& options,
             WorkerPool& pool);
 
@@ -27,7 +28,7 @@ class Execution {
   // Runs the remaining commands up to a wait that would block. Returns true if none is left.
   bool GoOn() { return RunCommands(/*blocks=*/false); }
 
-  // After GoOn has stopped at a wait: whether it would still block.
+  // Requires: GoOn has stopped at a wait. Returns whether it would still block.
   bool IsHeld() const;
   // Requires: the list has signals or waits.
   SignalGroup& group() const { return *options_.group; }

@@ -28,7 +28,8 @@ class GroupThreads {
   GroupThreads(std::function<int()> cores, SteadyClock now);
 
   // Runs a list with signals or waits to its end, on the calling thread and on threads that call
-  // this for lists of the same group; meanwhile this thread may run their lists.
+  // this for lists of the same group; meanwhile this thread may run their lists. Requires: the list
+  // has a group; it is not being run.
   void Run(Execution& execution) ABSL_LOCKS_EXCLUDED(mutex_);
 
   // How often a list was run by another list's thread.
@@ -49,6 +50,9 @@ class GroupThreads {
     absl::CondVar changed;  // signalled when the list has ended or the thread is woken
   };
 
+  // Checks that each list has one entry and one state (running, aside or ended), that no more lists
+  // of a group run than its threads are awake, and that one of them is.
+  void Validate() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void LookAtCores() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   // Runs the list on the thread of `self`. Unlocks the mutex meanwhile.
   void GoOn(Member& member, const Member& self) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);

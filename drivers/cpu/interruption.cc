@@ -6,6 +6,8 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include "proto/check/check.h"
+
 namespace kiln::drivers::cpu {
 namespace {
 
@@ -57,11 +59,13 @@ void ListenOnce() {
 }  // namespace
 
 bool RunInterruptibly(const Range& range, const std::atomic<bool>* unwanted) {
+  KILN_CHECK_LE(range.begin, range.end);
   if (unwanted == nullptr) {
     range.run(range.context, range.begin, range.end, range.scratch);
     return true;
   }
   ListenOnce();
+  KILN_CHECK(running.load(std::memory_order_relaxed) == nullptr) << "a range within a range";
   Running here;
   here.unwanted = unwanted;
   if (sigsetjmp(here.back, /*savemask=*/0) != 0) return false;

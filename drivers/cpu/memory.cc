@@ -5,6 +5,7 @@
 #include <cstdlib>
 
 #include "drivers/interface/target.h"
+#include "proto/check/check.h"
 
 namespace kiln::drivers::cpu {
 namespace {
@@ -20,6 +21,7 @@ void* Map(int64_t bytes, int flags) {
 }  // namespace
 
 void* AllocateMemory(int64_t bytes) {
+  KILN_CHECK_GT(bytes, 0);
   if (bytes < kHugePage)
     // aligned_alloc requires a size that is a multiple of the alignment.
     return std::aligned_alloc(kBufferAlignmentMin, (bytes + kBufferAlignmentMin - 1) /
@@ -29,6 +31,7 @@ void* AllocateMemory(int64_t bytes) {
   char* mapped = static_cast<char*>(Map(size + kHugePage, 0));
   if (mapped == nullptr) return nullptr;
   const int64_t before = -reinterpret_cast<intptr_t>(mapped) & (kHugePage - 1);
+  KILN_CHECK_EQ((reinterpret_cast<intptr_t>(mapped) + before) % kHugePage, 0);
   if (before > 0) munmap(mapped, before);
   if (before < kHugePage) munmap(mapped + before + size, kHugePage - before);
   // One TLB entry then covers 2 MiB. If huge pages are disabled this fails, which only costs time.

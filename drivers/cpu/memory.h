@@ -6,8 +6,8 @@
 
 namespace kiln::drivers::cpu {
 
-// Aligned to kBufferAlignmentMin; large blocks are aligned to huge pages, which the kernel is asked
-// to use for them. Null: out of memory.
+// Requires: `bytes` > 0. Aligned to kBufferAlignmentMin; large blocks are aligned to huge pages,
+// which the kernel is asked to use for them. Null: out of memory.
 void* AllocateMemory(int64_t bytes);
 void ReleaseMemory(void* memory, int64_t bytes);
 // Whether a block of AllocateMemory(bytes) is all zero at first: fresh pages, which the system

@@ -6,6 +6,7 @@
 
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
+#include "proto/check/check.h"
 
 namespace kiln::drivers::cpu {
 namespace {
@@ -63,7 +64,42 @@ absl::StatusOr<std::shared_ptr<Program>> Program::Make(const CommandList& list,
       return absl::InvalidArgumentError(absl::StrCat("command ", i, ": ", status.message()));
   }
   program->ResolvePointers();
+  KILN_CHECK_EQ(program->calls_.size(), list.commands.size());
+  KILN_VALIDATE(*program, program->pointers_.size() + program->calls_.size());
   return program;
+}
+
+void Program::Validate() const {
+  KILN_CHECK_EQ(first_pointer_.size(), calls_.size());
+  KILN_CHECK_EQ(slots_.size(), patches_.size());
+  KILN_CHECK_EQ(needs_.slot_bytes.size(), patches_.size());
+  for (size_t i = 0; i < calls_.size(); ++i) {
+    const Call& call = calls_[i];
+    const size_t end = i + 1 < calls_.size() ? first_pointer_[i + 1] : pointers_.size();
+    KILN_CHECK_LE(first_pointer_[i], end);
+    KILN_CHECK_EQ(call.pointers - pointers_.data(), first_pointer_[i]);
+    const size_t count = end - first_pointer_[i];
+    const bool is_kernel = call.kind == Kind::kKernel || call.kind == Kind::kParallelKernel;
+    const size_t expected = call.kind == Kind::kCopy ? 2 : call.kind == Kind::kFill ? 1 : 0;
+    KILN_CHECK(is_kernel || count == expected) << "call " << i << " has " << count << " pointers";
+    KILN_CHECK_EQ(call.function != nullptr, is_kernel) << "call " << i;
+    if (call.kind == Kind::kSignal || call.kind == Kind::kWait) {
+      KILN_CHECK(call.signal >= 0 && call.signal < needs_.signals) << call.signal;
+    } else {
+      KILN_CHECK_GE(call.chunk, 1) << "call " << i;
+    }
+  }
+  std::vector<bool> patched(pointers_.size(), false);
+  size_t count = 0;
+  for (const std::vector<Patch>& patches : patches_) {
+    for (const Patch& patch : patches) {
+      KILN_CHECK_LT(patch.pointer, pointers_.size());
+      KILN_CHECK(!patched[patch.pointer]) << "pointer " << patch.pointer << " is of two slots";
+      patched[patch.pointer] = true;
+      ++count;
+    }
+  }
+  KILN_CHECK_EQ(count, pointers_.size());
 }
 
 absl::Status Program::Add(const LaunchCommand& launch, const Threads& threads) {
@@ -141,6 +177,7 @@ void Program::ResolvePointers() {
 }
 
 void Program::SetPointers(absl::Span<char* const> slots) {
+  KILN_CHECK_EQ(slots.size(), slots_.size());
   for (size_t slot = 0; slot < slots.size(); ++slot) {
     if (slots[slot] == slots_[slot]) continue;
     slots_[slot] = slots[slot];
@@ -178,9 +215,11 @@ absl::Status Program::Execute(const Call& call, const Portion& portion,
       RunTasks(call, portion, unwanted, pool);
       break;
     case Kind::kSignal:
+      KILN_CHECK(options.group != nullptr) << "signal " << call.signal;
       options.group->Raise(call.signal);
       break;
     case Kind::kWait:
+      KILN_CHECK(options.group != nullptr) << "signal " << call.signal;
       if (absl::Status status = options.group->Wait(call.signal); !status.ok()) return status;
       break;
   }

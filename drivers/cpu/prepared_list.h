@@ -68,6 +68,8 @@ class Program {
   };
 
   Program() = default;
+  // Checks that each call has its pointers, and that each pointer is patched from one slot.
+  void Validate() const;
   absl::Status Add(const LaunchCommand& launch, const Threads& threads);
   absl::Status Add(const CopyCommand& copy, const Threads& threads);
   absl::Status Add(const FillCommand& fill, const Threads& threads);

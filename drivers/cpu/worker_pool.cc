@@ -9,6 +9,7 @@
 #include "drivers/cpu/interruption.h"
 #include "drivers/cpu/memory.h"
 #include "drivers/cpu/thread_control.h"
+#include "proto/check/check.h"
 
 namespace kiln::drivers::cpu {
 namespace {
@@ -36,6 +37,7 @@ bool Spin(const SteadyClock& now, const Done& done) {
 
 WorkerPool::WorkerPool(Options options)
     : options_(std::move(options)), thread_ids_(options_.threads), active_(options_.threads) {
+  KILN_CHECK_GE(threads(), 1) << options_.name;
   for (int i = 0; i < threads(); ++i) scratch_.push_back(ReserveMemory(kScratchBytes));
   for (int i = 1; i < threads(); ++i) {
     workers_.emplace_back([this, i] { Work(i); });
@@ -52,6 +54,17 @@ WorkerPool::~WorkerPool() {
   epoch_.notify_all();
   for (std::thread& worker : workers_) worker.join();
   for (void* scratch : scratch_) UnmapMemory(scratch, kScratchBytes);
+}
+
+void WorkerPool::Validate() const {
+  const uint64_t state = state_.load(std::memory_order_relaxed);
+  KILN_CHECK_EQ(state & 0xffff, state >> 16 & 0xffff) << "chunks taken of " << options_.name;
+  KILN_CHECK_EQ(chunks_ended_.load(), state >> 16 & 0xffff) << options_.name;
+  KILN_CHECK_EQ(scratch_.size(), threads());
+  KILN_CHECK_EQ(thread_ids_.size(), threads());
+  KILN_CHECK_EQ(workers_.size() + 1, threads());
+  KILN_CHECK(active_ >= 1 && active_ <= threads()) << active_.load();
+  KILN_CHECK(sitting_out_ >= 0 && sitting_out_ < threads()) << sitting_out_.load();
 }
 
 void WorkerPool::MeetCaller() {
@@ -73,9 +86,15 @@ void WorkerPool::PrepareCaller() {
 }
 
 void WorkerPool::Run(const Job& job) {
+  KILN_CHECK(job.run != nullptr);
+  KILN_CHECK(job.tasks >= 1 && job.chunk >= 1) << job.tasks << " tasks in " << job.chunk;
   PrepareCaller();
   const uint64_t count = (job.tasks + job.chunk - 1) / job.chunk;
-  const uint64_t number = (state_.load(std::memory_order_relaxed) >> 32) + 1;
+  // The state has 16 bits for them.
+  KILN_CHECK_LE(count, kChunksMax) << job.tasks << " tasks in chunks of " << job.chunk;
+  const uint64_t before = state_.load(std::memory_order_relaxed);
+  KILN_CHECK_EQ(before & 0xffff, before >> 16 & 0xffff) << "a job begins during another";
+  const uint64_t number = (before >> 32) + 1;
   job_ = job;
   // Relaxed is enough: the release store of state_ below publishes this and the job.
   chunks_ended_.store(0, std::memory_order_relaxed);
@@ -85,10 +104,12 @@ void WorkerPool::Run(const Job& job) {
   binding_->Awake();
   while (RunPart(scratch_[0])) {
   }
-  WaitForChunks(count);
+  WaitForChunks(static_cast<int>(count));
+  KILN_VALIDATE(*this, 1);
 }
 
 void WorkerPool::RunAlone(const Job& job) {
+  KILN_CHECK(job.run != nullptr);
   MeetCaller();
   RunInterruptibly({job.run, job.context, job.first, job.first + job.tasks, scratch_[0]},
                    job.unwanted);
@@ -102,6 +123,7 @@ bool WorkerPool::RunPart(void* scratch) {
     first = state & 0xffff;
     count = state >> 16 & 0xffff;
     if (first == count) return false;
+    KILN_CHECK_LT(first, count) << options_.name;
     taken = std::max<uint64_t>((count - first) / parts, 1);
   } while (!state_.compare_exchange_weak(state, state + taken, std::memory_order_acquire));
   const int64_t begin = static_cast<int64_t>(first) * job_.chunk;
@@ -110,8 +132,9 @@ bool WorkerPool::RunPart(void* scratch) {
                    job_.unwanted);
   // The last thread notifies the caller. Release and acquire make the writes of all threads visible
   // to it.
-  if (chunks_ended_.fetch_add(taken, std::memory_order_acq_rel) + taken == count)
-    chunks_ended_.notify_one();
+  const uint64_t ended = chunks_ended_.fetch_add(taken, std::memory_order_acq_rel) + taken;
+  KILN_CHECK_LE(ended, count) << "chunks of " << options_.name << " ended";
+  if (ended == count) chunks_ended_.notify_one();
   return true;
 }
 
@@ -134,6 +157,7 @@ void WorkerPool::Interrupt() {
 }
 
 void WorkerPool::Work(int worker) {
+  KILN_CHECK(worker >= 1 && worker < threads()) << worker;
   thread_ids_[worker] = ThreadId();
   PreferShortSlices();
   CoreBinding binding(worker, threads(), options_.now);

@@ -70,7 +70,8 @@ class WorkerPool {
   SteadyTime Now() const { return options_.now(); }
 
   // Runs the job on all threads and returns when it has ended. One caller at a time, but it may be
-  // a different thread each time.
+  // a different thread each time. Requires: the job has at least one task, and at most kChunksMax
+  // chunks.
   void Run(const Job& job);
   // Runs the job on the caller's thread only: for jobs that are not worth waking the workers.
   void RunAlone(const Job& job);
@@ -83,6 +84,9 @@ class WorkerPool {
   int sitting_out() const { return sitting_out_; }
 
  private:
+  // Checks that no job is under way: all chunks of the last one were taken and have ended, and each
+  // thread has its entries.
+  void Validate() const;
   void Work(int worker);
   void MeetCaller();
   // Updates active_ and binds a new caller.

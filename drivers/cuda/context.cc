@@ -3,10 +3,12 @@
 #include <algorithm>
 #include <array>
 #include <bit>
+#include <set>
 #include <string>
 
 #include "absl/strings/str_cat.h"
 #include "drivers/cuda/error.h"
+#include "proto/check/check.h"
 
 namespace kiln::drivers::cuda {
 namespace {
@@ -54,6 +56,21 @@ Context::~Context() {
   cuda().DevicePrimaryCtxRelease_v2(device_);
   // Otherwise the next user of the device would get the lost context.
   if (!Health().ok()) cuda().DevicePrimaryCtxReset_v2(device_);
+}
+
+void Context::Validate() const {
+  KILN_CHECK_LE(events_.size(), kIdleEventsMax);
+  std::set<CUevent> events;
+  for (CUevent event : events_) {
+    const bool is_new = events.insert(event).second;
+    KILN_CHECK(event != nullptr && is_new) << "an unused event is kept twice";
+  }
+  std::set<const char*> blocks;
+  for (const auto& [memory, bytes] : pinned_) {
+    const bool is_new = blocks.insert(memory).second;
+    KILN_CHECK(memory != nullptr && is_new) << "a block is kept twice";
+    KILN_CHECK_GE(bytes, kPinnedBytesMin);
+  }
 }
 
 void Context::Abandon() {
@@ -174,10 +191,12 @@ absl::StatusOr<Event> Context::RecordEvent() {
 }
 
 void Context::GiveBack(CUevent event) {
+  KILN_CHECK(event != nullptr);
   {
     absl::MutexLock lock(&mutex_);
     if (events_.size() < kIdleEventsMax) {
       events_.push_back(event);
+      KILN_VALIDATE(*this, events_.size() + pinned_.size());
       return;
     }
   }
@@ -206,8 +225,10 @@ absl::StatusOr<PinnedBlock> Context::TakePinned(size_t bytes) {
 }
 
 void Context::GiveBack(char* pinned, size_t bytes) {
+  KILN_CHECK(pinned != nullptr);
   absl::MutexLock lock(&mutex_);
   pinned_.emplace_back(pinned, bytes);
+  KILN_VALIDATE(*this, events_.size() + pinned_.size());
 }
 
 Event::~Event() {

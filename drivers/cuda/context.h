@@ -141,16 +141,20 @@ class Context : public DeviceContext {
   absl::StatusOr<Event> TakeEvent();
   // The same, recorded on the stream for lists.
   absl::StatusOr<Event> RecordEvent();
+  // Requires: the event was taken and is not given back twice.
   void GiveBack(CUevent event);
 
   // Temporary pinned memory of at least `bytes`, for submitted work. Reuses returned memory if it
   // is large enough, so there is never more of it than was in use at once.
   absl::StatusOr<PinnedBlock> TakePinned(size_t bytes);
+  // Requires: the block was taken and is not given back twice.
   void GiveBack(char* pinned, size_t bytes);
 
  private:
   Context(std::shared_ptr<const Library> cuda, CUdevice device)
       : cuda_(std::move(cuda)), device_(device) {}
+  // Checks that no unused event or block is kept twice, and the bound of the events.
+  void Validate() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   // A query of CUDA for errors; a busy stream counts as OK.
   CUresult Ask() const;
   absl::Status LoseBy(absl::string_view what, CUresult code);

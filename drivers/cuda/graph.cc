@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "proto/check/check.h"
+
 namespace kiln::drivers::cuda {
 
 absl::StatusOr<std::unique_ptr<Graph>> Graph::Make(Context& context, absl::Span<const Call> calls,
@@ -18,6 +20,25 @@ Graph::~Graph() {
   if (graph_ != nullptr) context_.cuda().GraphDestroy(graph_);
 }
 
+void Graph::Validate() const {
+  KILN_CHECK(graph_ != nullptr && exec_ != nullptr);
+  KILN_CHECK_EQ(nodes_.size(), calls_.size());
+  KILN_CHECK_EQ(calls_using_.size(), addresses_.size());
+  for (size_t slot = 0; slot < calls_using_.size(); ++slot) {
+    const std::vector<int>& users = calls_using_[slot];
+    for (size_t i = 0; i < users.size(); ++i) {
+      KILN_CHECK(users[i] >= 0 && static_cast<size_t>(users[i]) < calls_.size()) << users[i];
+      KILN_CHECK(i == 0 || users[i - 1] < users[i]) << "slot " << slot;
+      const auto& operands = calls_[users[i]].operands;
+      KILN_CHECK(std::any_of(operands.begin(), operands.end(),
+                             [slot](const RangeAccess& operand) {
+                               return static_cast<size_t>(operand.range.slot) == slot;
+                             }))
+          << "call " << users[i] << " does not use slot " << slot;
+    }
+  }
+}
+
 absl::Status Graph::Build(const Places& places) {
   const Library& cuda = context_.cuda();
   CUresult code = cuda.GraphCreate(&graph_, 0);
@@ -27,13 +48,17 @@ absl::Status Graph::Build(const Places& places) {
   for (size_t i = 0; i < calls_.size(); ++i) {
     const Call& call = calls_[i];
     before.clear();
-    for (const int dependency : call.dependencies) before.push_back(nodes_[dependency]);
+    for (const int dependency : call.dependencies) {
+      KILN_CHECK(dependency >= 0 && static_cast<size_t>(dependency) < i) << dependency;
+      before.push_back(nodes_[dependency]);
+    }
     CUgraphNode node = nullptr;
     code = AddNode(context_, call, places, graph_, before, &node);
     if (code != CUDA_SUCCESS) return context_.Failure(call.WhatFailed(), code);
     nodes_.push_back(node);
     if (!call.HasAddresses()) continue;
     for (const RangeAccess& operand : call.operands) {
+      KILN_CHECK_LT(operand.range.slot, calls_using_.size());
       std::vector<int>& users = calls_using_[operand.range.slot];
       if (users.empty() || users.back() != static_cast<int>(i))
         users.push_back(static_cast<int>(i));
@@ -42,11 +67,13 @@ absl::Status Graph::Build(const Places& places) {
   code = cuda.GraphInstantiateWithFlags(&exec_, graph_, 0);
   if (code != CUDA_SUCCESS) return context_.Failure("cannot instantiate a graph", code);
   addresses_.assign(places.addresses.begin(), places.addresses.end());
+  KILN_VALIDATE(*this, calls_.size());
   return absl::OkStatus();
 }
 
 absl::Status Graph::Update(const Places& places) {
   const absl::Span<char* const> addresses = places.addresses;
+  KILN_CHECK_EQ(addresses.size(), addresses_.size());
   std::vector<int> changed;
   for (size_t slot = 0; slot < addresses.size(); ++slot) {
     if (addresses[slot] == addresses_[slot]) continue;

@@ -28,6 +28,8 @@ class Graph {
 
  private:
   Graph(Context& context, absl::Span<const Call> calls) : context_(context), calls_(calls) {}
+  // Checks that each call has a node, and that calls_using_ is the inverse of their operands.
+  void Validate() const;
   absl::Status Build(const Places& places);
   absl::Status Update(const Places& places);
 

@@ -1,5 +1,7 @@
 #include "drivers/cuda/peer_access.h"
 
+#include "proto/check/check.h"
+
 namespace kiln::drivers::cuda {
 
 void PeerAccess::Enter(const std::shared_ptr<Context>& context) {
@@ -12,6 +14,22 @@ void PeerAccess::Enter(const std::shared_ptr<Context>& context) {
     Enable(*context, *other);
   }
   members_.push_back({context->device(), context.get(), context});
+  KILN_VALIDATE(*this, members_.size() + reached_.size());
+}
+
+void PeerAccess::Validate() const {
+  std::set<CUdevice> devices;
+  std::set<const DeviceContext*> contexts;
+  for (const Member& member : members_) {
+    const bool is_new = devices.insert(member.device).second;
+    KILN_CHECK(is_new) << "device " << member.device << " is registered twice";
+    contexts.insert(member.context);
+  }
+  KILN_CHECK_EQ(contexts.size(), members_.size());
+  for (const auto& [from, to] : reached_) {
+    KILN_CHECK(from != to);
+    KILN_CHECK(contexts.contains(from) && contexts.contains(to)) << "a pair without its contexts";
+  }
 }
 
 bool PeerAccess::Reaches(const DeviceContext* from, const DeviceContext* to) const {

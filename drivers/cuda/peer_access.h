@@ -29,6 +29,8 @@ class PeerAccess {
     const Context* context;
     std::weak_ptr<Context> alive;
   };
+  // Checks that each device has one context, and that reached pairs are of registered contexts.
+  void Validate() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void Forget(CUdevice device) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void Enable(const Context& from, const Context& to) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 

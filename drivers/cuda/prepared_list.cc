@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <cstdint>
 
+#include "proto/check/check.h"
+
 namespace kiln::drivers::cuda {
 namespace {
 
@@ -16,6 +18,7 @@ absl::StatusOr<std::shared_ptr<Program>> Program::Make(std::shared_ptr<Context> 
   std::shared_ptr<Program> program(new Program(std::move(context), std::move(needs)));
   if (absl::Status status = program->Build(std::move(list)); !status.ok()) return status;
   program->graphs_.resize(program->parts().size());
+  KILN_CHECK_EQ(program->parts().back().end, program->calls_.size());
   return program;
 }
 
@@ -71,6 +74,7 @@ class Program::Run : public ListRun {
   absl::Status Enqueue(size_t number) override {
     Context::Current current(context_);
     const Part& part = program_.parts()[number];
+    KILN_CHECK_LE(part.end, program_.calls_.size());
     const auto calls =
         absl::MakeConstSpan(program_.calls_).subspan(part.begin, part.end - part.begin);
     // A single call is faster than a graph of it.

@@ -27,13 +27,16 @@ class SlotTable {
 
   // If the addresses changed, enqueues an update of the table: after the lists that read the old
   // content, before the work that is enqueued next. *from then holds the addresses and must live
-  // until they were copied. Requires: the calling thread has a current context.
+  // until they were copied. Requires: one address for each slot; the calling thread has a current
+  // context.
   absl::Status Write(absl::Span<char* const> addresses, PinnedBlock* from);
 
  private:
-  explicit SlotTable(std::shared_ptr<Context> context) : context_(std::move(context)) {}
+  SlotTable(std::shared_ptr<Context> context, size_t slots)
+      : context_(std::move(context)), slots_(slots) {}
 
   const std::shared_ptr<Context> context_;
+  const size_t slots_;
   void* memory_ = nullptr;
   std::vector<char*> written_;  // the table's content; empty: unknown
 };

@@ -3,11 +3,13 @@
 #include <algorithm>
 #include <bit>
 #include <cstring>
+#include <set>
 #include <string>
 #include <thread>
 
 #include "absl/strings/str_cat.h"
 #include "drivers/hsa/error.h"
+#include "proto/check/check.h"
 
 namespace kiln::drivers::hsa {
 namespace {
@@ -56,6 +58,15 @@ Context::~Context() {
   if (queue_ != nullptr) hsa().queue_destroy(queue_);
   absl::MutexLock lock(&mutex_);
   for (hsa_signal_t signal : signals_) hsa().signal_destroy(signal);
+}
+
+void Context::Validate() const {
+  std::set<uint64_t> handles;
+  for (hsa_signal_t signal : signals_) {
+    KILN_CHECK_NE(signal.handle, 0U);
+    const bool is_new = handles.insert(signal.handle).second;
+    KILN_CHECK(is_new) << "an idle signal is kept twice";
+  }
 }
 
 void* Context::AllocateMemory(int64_t bytes) {
@@ -111,10 +122,12 @@ absl::StatusOr<Signal> Context::TakeSignal(hsa_signal_value_t value) {
 }
 
 void Context::GiveBack(hsa_signal_t signal) {
+  KILN_CHECK_NE(signal.handle, 0U);
   absl::MutexLock lock(&mutex_);
   // The queue of a lost device may still write the signal until the queue is destroyed.
   if (signals_.size() < kIdleSignalsMax || !Health().ok()) {
     signals_.push_back(signal);
+    KILN_VALIDATE(*this, signals_.size());
     return;
   }
   hsa().signal_destroy(signal);
@@ -148,6 +161,7 @@ absl::Status Context::AwaitRoom(uint64_t end) {
 // The ring's processed packets are invalid, and the device stops at the first invalid one. So the
 // other packets may be written in any order, and the header of the first one last.
 void Context::Write(uint64_t index, absl::Span<const Packet> packets) {
+  KILN_CHECK(!packets.empty() && packets.size() <= queue_->size) << packets.size();
   auto* const ring = static_cast<Packet*>(queue_->base_address);
   const uint64_t first = index % queue_->size;
   const size_t before_end = std::min<size_t>(packets.size(), queue_->size - first);

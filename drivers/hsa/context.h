@@ -73,6 +73,7 @@ class Context : public DeviceContext {
 
   // A signal with this value; reuses returned ones.
   absl::StatusOr<Signal> TakeSignal(hsa_signal_value_t value);
+  // Requires: the signal was taken and is not given back twice.
   void GiveBack(hsa_signal_t signal);
   // Blocks until the signal is below `value` (OK) or the device is lost (the reason).
   absl::Status Await(hsa_signal_t signal, hsa_signal_value_t value = 1);
@@ -95,8 +96,11 @@ class Context : public DeviceContext {
  private:
   Context(std::shared_ptr<const Library> hsa, const DeviceFacts& facts)
       : hsa_(std::move(hsa)), facts_(facts) {}
+  // Checks that no idle signal is kept twice.
+  void Validate() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   absl::Status AwaitFor(hsa_signal_t signal, hsa_signal_value_t below, double seconds_max);
   absl::Status AwaitRoom(uint64_t end);
+  // Requires: the queue has room for `packets`, of which there is at least one.
   void Write(uint64_t index, absl::Span<const Packet> packets);
   double Seconds(uint64_t begin, uint64_t end) const;
 

@@ -6,6 +6,7 @@
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
 #include "drivers/hsa/error.h"
+#include "proto/check/check.h"
 
 namespace kiln::drivers::hsa {
 namespace {
@@ -21,7 +22,23 @@ absl::StatusOr<std::shared_ptr<Program>> Program::Make(std::shared_ptr<Context> 
                                                        CommandList list, ListNeeds needs) {
   std::shared_ptr<Program> program(new Program(std::move(context), std::move(needs)));
   if (absl::Status status = program->Build(std::move(list)); !status.ok()) return status;
+  KILN_VALIDATE(*program, program->steps_.size() + program->launches_.size());
   return program;
+}
+
+void Program::Validate() const {
+  KILN_CHECK_EQ(parts().back().end, steps_.size());
+  size_t launches = 0;
+  for (const Step& step : steps_) {
+    KILN_CHECK_EQ(step.begin, launches);
+    KILN_CHECK_EQ(step.end > step.begin, step.call.kind == ListCall::Kind::kLaunch);
+    launches = step.end;
+    if (step.call.kind == ListCall::Kind::kFill)
+      KILN_CHECK(patterns_.contains(step.call.value)) << "value " << +step.call.value;
+    if (step.end > step.begin) KILN_CHECK(launches_[step.begin].after_all);
+  }
+  KILN_CHECK_EQ(launches, launches_.size());
+  for (const auto& [value, pattern] : patterns_) KILN_CHECK(pattern != nullptr) << +value;
 }
 
 Program::~Program() {
@@ -45,6 +62,7 @@ absl::Status Program::Add(ListCall call) {
 }
 
 void Program::AddLaunch(const ListCall& call) {
+  KILN_CHECK(!steps_.empty());
   Step& step = steps_.back();
   const std::vector<int> before = dependencies_.Add(call.operands);
   const size_t number = step.end - step.begin;
@@ -84,6 +102,7 @@ absl::StatusOr<std::unique_ptr<Replay>> Program::TakeReplay() {
 void Program::GiveBack(std::unique_ptr<Replay> replay) {
   if (replay == nullptr) return;
   absl::MutexLock lock(&mutex_);
+  for (const std::unique_ptr<Replay>& idle : idle_) KILN_CHECK(idle != nullptr && idle != replay);
   idle_.push_back(std::move(replay));
 }
 
@@ -96,6 +115,7 @@ class Program::Run : public ListRun {
     in_order_ = options.time_commands || program_.SlotsOverlap(slots);
     auto replay = program_.TakeReplay();
     if (!replay.ok()) return replay.status();
+    KILN_CHECK(replay_ == nullptr);
     replay_ = *std::move(replay);
     replay_->Bind(slots);
     return absl::OkStatus();
@@ -205,6 +225,7 @@ class Program::Run : public ListRun {
   absl::Status DoLaunches(const Step& step) {
     if (copied_.handle != 0) pending_.push_back(BarrierPacket(copied_, {}));
     copied_ = {};
+    KILN_CHECK_LE(step.end, replay_->packets().size());
     const auto packets = replay_->packets().subspan(step.begin, step.end - step.begin);
     for (size_t i = 0; i < packets.size(); ++i) {
       pending_.push_back(packets[i]);

@@ -39,6 +39,8 @@ class Program : public ListProgram {
       : ListProgram(context, std::move(needs)),
         context_(std::move(context)),
         dependencies_(static_cast<int>(num_slots())) {}
+  // Checks that steps follow one another, and have all launches.
+  void Validate() const;
   absl::Status Add(ListCall call) override;
   size_t EndPart() override;
   void AddLaunch(const ListCall& call);

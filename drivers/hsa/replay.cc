@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <cstring>
 
+#include "proto/check/check.h"
+
 namespace kiln::drivers::hsa {
 namespace {
 
@@ -18,7 +20,8 @@ int64_t RoundUp(int64_t bytes) {
 absl::StatusOr<std::unique_ptr<Replay>> Replay::Make(std::shared_ptr<Context> context,
                                                      absl::Span<const Launch> launches,
                                                      int num_slots) {
-  std::unique_ptr<Replay> replay(new Replay(std::move(context), launches));
+  std::unique_ptr<Replay> replay(
+      new Replay(std::move(context), launches, static_cast<size_t>(num_slots)));
   int64_t bytes = RoundUp(int64_t{8} * std::max(num_slots, 1));
   for (const Launch& launch : launches) {
     replay->offsets_.push_back(bytes);
@@ -28,7 +31,21 @@ absl::StatusOr<std::unique_ptr<Replay>> Replay::Make(std::shared_ptr<Context> co
   if (!memory.ok()) return memory.status();
   replay->memory_ = *memory;
   replay->BuildPackets();
+  KILN_VALIDATE(*replay, launches.size());
   return replay;
+}
+
+void Replay::Validate() const {
+  KILN_CHECK(memory_ != nullptr);
+  KILN_CHECK_EQ(offsets_.size(), launches_.size());
+  KILN_CHECK_EQ(packets_.size(), launches_.size());
+  int64_t end = static_cast<int64_t>(num_slots_ * sizeof(char*));
+  for (size_t i = 0; i < offsets_.size(); ++i) {
+    KILN_CHECK_EQ(offsets_[i] % kArgumentsAlignment, 0);
+    KILN_CHECK_GE(offsets_[i], end) << "arguments of launch " << i;
+    end = offsets_[i] + launches_[i].hsa_kernel().argument_bytes();
+    KILN_CHECK(packets_[i].dispatch.kernarg_address == memory_ + offsets_[i]) << "launch " << i;
+  }
 }
 
 Replay::~Replay() {
@@ -73,6 +90,7 @@ void Replay::BuildPackets() {
 }
 
 void Replay::Bind(absl::Span<char* const> addresses) {
+  KILN_CHECK_EQ(addresses.size(), num_slots_);
   if (std::equal(addresses.begin(), addresses.end(), addresses_.begin(), addresses_.end())) return;
   if (!addresses.empty()) std::memcpy(memory_, addresses.data(), addresses.size() * sizeof(char*));
   addresses_.assign(addresses.begin(), addresses.end());

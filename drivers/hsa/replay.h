@@ -31,18 +31,22 @@ class Replay {
   Replay(const Replay&) = delete;
   Replay& operator=(const Replay&) = delete;
 
-  // Sets the start of each slot. Requires: nothing that reads this replay is in flight.
+  // Sets the start of each slot. Requires: one address for each; nothing that reads this replay is
+  // in flight.
   void Bind(absl::Span<char* const> addresses);
   // One packet for each launch.
   absl::Span<const Packet> packets() const { return packets_; }
 
  private:
-  Replay(std::shared_ptr<Context> context, absl::Span<const Launch> launches)
-      : context_(std::move(context)), launches_(launches) {}
+  Replay(std::shared_ptr<Context> context, absl::Span<const Launch> launches, size_t num_slots)
+      : context_(std::move(context)), launches_(launches), num_slots_(num_slots) {}
+  // Checks that each launch has a packet and arguments of its own, after the table.
+  void Validate() const;
   void BuildPackets();
 
   const std::shared_ptr<Context> context_;
   const absl::Span<const Launch> launches_;
+  const size_t num_slots_;
   char* memory_ = nullptr;        // the table, then arguments
   std::vector<int64_t> offsets_;  // of launches' arguments
   std::vector<char*> addresses_;  // by slot, as last set

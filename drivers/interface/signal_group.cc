@@ -3,6 +3,8 @@
 #include <thread>
 #include <utility>
 
+#include "proto/check/check.h"
+
 namespace kiln::drivers {
 namespace {
 
@@ -33,6 +35,7 @@ void Signals::WaitUntil(const Condition& holds) {
   absl::MutexLock lock(&mutex_);
   ++sleepers_;
   while (!holds()) changed_.Wait(&mutex_);
+  KILN_CHECK_GT(sleepers_.load(), 0);
   --sleepers_;
 }
 
@@ -46,15 +49,20 @@ void Signals::Changed() {
 }
 
 void SignalGroup::Raise(int signal) {
+  KILN_CHECK(signal >= 0 && signal < signals_->count_)
+      << "signal " << signal << " of " << signals_->count_;
   std::atomic<int64_t>& raised = signals_->raised_[signal];
   int64_t before = raised.load(std::memory_order_relaxed);
   // A later group may already have raised it, if this group's list was abandoned.
   while (before < number_ && !raised.compare_exchange_weak(before, number_)) {
   }
+  KILN_CHECK(IsRaised(signal)) << signal;
   signals_->Changed();
 }
 
 absl::Status SignalGroup::Wait(int signal) {
+  KILN_CHECK(signal >= 0 && signal < signals_->count_)
+      << "signal " << signal << " of " << signals_->count_;
   signals_->WaitUntil([&] { return IsDecided(signal); });
   // A signal that was raised in time is OK, even if the group was aborted before this thread woke.
   return IsRaised(signal) ? absl::OkStatus() : AbortReason();
@@ -65,6 +73,7 @@ void SignalGroup::WaitForChange(int64_t seen) {
 }
 
 void SignalGroup::Abort(absl::Status reason) {
+  KILN_CHECK(!reason.ok());
   {
     absl::MutexLock lock(&mutex_);
     // Later failures are probably consequences of the first.
@@ -76,6 +85,7 @@ void SignalGroup::Abort(absl::Status reason) {
 
 absl::Status SignalGroup::AbortReason() const {
   absl::MutexLock lock(&mutex_);
+  KILN_CHECK(!abort_reason_.ok());
   return abort_reason_;
 }
 

@@ -17,6 +17,7 @@ namespace kiln::drivers {
 // waits until it is at least k. Thread-safe.
 class Signals {
  public:
+  // Requires: `count` >= 0.
   explicit Signals(int count)
       : count_(count), raised_(std::make_unique<std::atomic<int64_t>[]>(count)) {}
   // Lists that use these signals name numbers below this.
@@ -53,6 +54,7 @@ class SignalGroup {
   // Requires: 0 <= `signal` < the count.
   void Raise(int signal);
 
+  // Requires: as Raise.
   // Blocks until the signal is raised (OK) or the group is aborted (the reason). A signal that was
   // raised before the abort is OK. Spins for a few microseconds, then sleeps.
   absl::Status Wait(int signal);

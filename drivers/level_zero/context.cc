@@ -1,9 +1,11 @@
 #include "drivers/level_zero/context.h"
 
 #include <cstring>
+#include <set>
 
 #include "absl/strings/str_cat.h"
 #include "drivers/level_zero/error.h"
+#include "proto/check/check.h"
 
 namespace kiln::drivers::level_zero {
 namespace {
@@ -61,6 +63,15 @@ Context::~Context() {
   }
   if (queue_ != nullptr) ze().CommandQueueDestroy(queue_);
   if (context_ != nullptr) ze().ContextDestroy(context_);
+}
+
+void Context::Validate() const {
+  KILN_CHECK_LE(fences_.size(), kIdleFencesMax);
+  std::set<ze_fence_handle_t> fences;
+  for (ze_fence_handle_t fence : fences_) {
+    const bool is_new = fences.insert(fence).second;
+    KILN_CHECK(fence != nullptr && is_new) << "an idle fence is kept twice";
+  }
 }
 
 void* Context::AllocateMemory(int64_t bytes) {
@@ -123,10 +134,12 @@ absl::StatusOr<Fence> Context::TakeFence() {
 }
 
 void Context::GiveBack(ze_fence_handle_t fence) {
+  KILN_CHECK(fence != nullptr);
   if (ze().FenceReset(fence) == ZE_RESULT_SUCCESS) {
     absl::MutexLock lock(&mutex_);
     if (fences_.size() < kIdleFencesMax) {
       fences_.push_back(fence);
+      KILN_VALIDATE(*this, fences_.size());
       return;
     }
   }

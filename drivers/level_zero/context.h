@@ -83,6 +83,8 @@ class Context : public DeviceContext {
  private:
   Context(std::shared_ptr<const Library> ze, const DeviceFacts& facts)
       : ze_(std::move(ze)), facts_(facts) {}
+  // Checks that no idle fence is kept twice, and their bound.
+  void Validate() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   ze_result_t FillAndReadBack(ze_command_list_handle_t list, bool* same);
 
   const std::shared_ptr<const Library> ze_;

@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "absl/status/status.h"
+#include "proto/check/check.h"
 
 namespace kiln::drivers::level_zero {
 
@@ -11,12 +12,27 @@ absl::StatusOr<std::shared_ptr<Program>> Program::Make(std::shared_ptr<Context> 
   std::shared_ptr<Program> program(new Program(std::move(context), std::move(needs)));
   program->recorded_.num_slots = program->num_slots();
   if (absl::Status status = program->Build(std::move(list)); !status.ok()) return status;
+  KILN_VALIDATE(*program, program->recorded_.calls.size());
   // Made here, so that Prepare fails if there is no memory for it.
   auto recording =
       Recording::Make(program->context_, program->recorded_, Recording::Order::kBySlots);
   if (!recording.ok()) return recording.status();
   program->recordings_.push_back(*std::move(recording));
   return program;
+}
+
+void Program::Validate() const {
+  KILN_CHECK_EQ(parts().back().end, recorded_.sections.size());
+  size_t end = 0;
+  for (const Section& section : recorded_.sections) {
+    KILN_CHECK_EQ(section.begin, end);
+    KILN_CHECK_LT(section.begin, section.end);
+    end = section.end;
+    KILN_CHECK_LE(end, recorded_.calls.size());
+    for (size_t i = section.begin; i < end; ++i)
+      KILN_CHECK_EQ(recorded_.calls[i].HasAddresses(), section.has_addresses) << "call " << i;
+  }
+  KILN_CHECK_EQ(end, recorded_.calls.size());
 }
 
 absl::Status Program::Add(ListCall call) {
@@ -63,6 +79,7 @@ absl::StatusOr<std::shared_ptr<Recording>> Program::Take(absl::Span<char* const>
     taken = *std::move(made);
     if (order != Recording::Order::kTimed) recordings_.push_back(taken);
   }
+  KILN_CHECK(!taken->in_use) << "a recording is taken twice";
   taken->in_use = true;
   return taken;
 }
@@ -77,6 +94,7 @@ class Program::Run : public ListRun {
             ? Recording::Order::kTimed
             : (program_.SlotsOverlap(slots) ? Recording::Order::kAll : Recording::Order::kBySlots);
     auto recording = program_.Take(slots, order);
+    KILN_CHECK(recording_ == nullptr);
     if (recording.ok()) recording_ = *std::move(recording);
     return recording.status();
   }
@@ -132,7 +150,8 @@ class Program::Run : public ListRun {
     if (recording_ == nullptr) return;
     // Lists that were prepared may not have been executed.
     if (!result.status.ok()) recording_->Forget();
-    recording_->in_use = false;
+    const bool was_in_use = recording_->in_use.exchange(false);
+    KILN_CHECK(was_in_use) << "a recording is released twice";
     recording_ = nullptr;
   }
 

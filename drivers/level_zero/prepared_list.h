@@ -30,6 +30,8 @@ class Program : public ListProgram {
       : ListProgram(context, std::move(needs)),
         context_(std::move(context)),
         dependencies_(static_cast<int>(num_slots())) {}
+  // Checks that sections follow one another, have all calls, and each one kind of them.
+  void Validate() const;
   absl::Status Add(ListCall call) override;
   size_t EndPart() override;
   void BeginSection(bool has_addresses);

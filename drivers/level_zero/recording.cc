@@ -4,6 +4,7 @@
 #include <cstdint>
 
 #include "absl/strings/str_cat.h"
+#include "proto/check/check.h"
 
 namespace kiln::drivers::level_zero {
 namespace {
@@ -39,6 +40,17 @@ Recording::~Recording() {
   if (pool_ != nullptr) ze.EventPoolDestroy(pool_);
   if (table_ != nullptr) context_->ReleaseMemory(table_);
   if (table_source_ != nullptr) context_->ReleaseMemory(table_source_);
+}
+
+void Recording::Validate() const {
+  KILN_CHECK_EQ(lists_.size(), recorded_.sections.size());
+  KILN_CHECK_EQ(table_ != nullptr, recorded_.wants_table);
+  KILN_CHECK(written_.empty() || written_.size() == recorded_.num_slots) << written_.size();
+  KILN_CHECK(events_.empty() || events_.size() == recorded_.calls.size()) << events_.size();
+  for (const List& list : lists_) {
+    KILN_CHECK(list.handle != nullptr);
+    KILN_CHECK(!list.is_closed || list.addresses.size() == recorded_.num_slots);
+  }
 }
 
 absl::Status Recording::MakeTable() {
@@ -96,6 +108,9 @@ bool Recording::Has(absl::Span<char* const> addresses) const {
 
 absl::Status Recording::Prepare(size_t begin, size_t end, absl::Span<char* const> addresses,
                                 std::vector<ze_command_list_handle_t>* lists) {
+  KILN_CHECK(in_use);
+  KILN_CHECK(begin <= end && end <= lists_.size()) << begin << " to " << end;
+  KILN_CHECK_EQ(addresses.size(), recorded_.num_slots);
   if (recorded_.wants_table && !AreSame(written_, addresses)) {
     std::copy(addresses.begin(), addresses.end(), table_source_);
     written_.assign(addresses.begin(), addresses.end());
@@ -110,6 +125,7 @@ absl::Status Recording::Prepare(size_t begin, size_t end, absl::Span<char* const
       if (absl::Status status = Record(section, addresses, &list); !status.ok()) return status;
     lists->push_back(list.handle);
   }
+  KILN_VALIDATE(*this, lists_.size());
   return absl::OkStatus();
 }
 

@@ -50,7 +50,7 @@ class Recording {
 
   // Appends the command lists of the sections [begin, end) to `lists`. If this is the list's first
   // part and the slot table changes, a list that writes the table comes first. Sections whose
-  // addresses changed are recorded again.
+  // addresses changed are recorded again. Requires: it is in use; one address for each slot.
   absl::Status Prepare(size_t begin, size_t end, absl::Span<char* const> addresses,
                        std::vector<ze_command_list_handle_t>* lists);
 
@@ -76,6 +76,8 @@ class Recording {
         recorded_(recorded),
         order_(order),
         lists_(recorded.sections.size()) {}
+  // Checks that each section has a list, and that what is recorded is of all slots.
+  void Validate() const;
   absl::Status MakeTable();
   absl::Status MakeEvents();
   absl::Status Record(const Section& section, absl::Span<char* const> addresses, List* list);

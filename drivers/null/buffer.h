@@ -9,6 +9,7 @@
 
 #include "drivers/common/caching_allocator.h"
 #include "drivers/interface/buffer.h"
+#include "proto/check/check.h"
 
 namespace kiln::drivers::null {
 
@@ -18,7 +19,9 @@ class NullBuffer : public Buffer {
   // the device is revived after a loss.
   NullBuffer(std::shared_ptr<CachingAllocator> allocator,
              std::shared_ptr<const std::atomic<bool>> lost, void* memory, int64_t bytes)
-      : allocator_(std::move(allocator)), lost_(std::move(lost)), memory_(memory), bytes_(bytes) {}
+      : allocator_(std::move(allocator)), lost_(std::move(lost)), memory_(memory), bytes_(bytes) {
+    KILN_CHECK(memory_ != nullptr) << bytes_ << " bytes";
+  }
   ~NullBuffer() override { allocator_->Free(memory_, bytes_); }
 
   int64_t bytes() const override { return bytes_; }

@@ -7,6 +7,7 @@
 #include "absl/strings/str_cat.h"
 #include "drivers/opencl/error.h"
 #include "drivers/opencl/kernel.h"
+#include "proto/check/check.h"
 
 namespace kiln::drivers::opencl {
 namespace {
@@ -24,7 +25,26 @@ absl::StatusOr<std::shared_ptr<Program>> Program::Make(std::shared_ptr<Context> 
   if (!status.ok()) return status;
   program->ChooseEvents();
   if (program->context_->command_buffers() != nullptr) program->ChooseRecorded();
+  KILN_VALIDATE(*program, program->calls_.size());
   return program;
+}
+
+void Program::Validate() const {
+  KILN_CHECK_EQ(parts().back().end, calls_.size());
+  KILN_CHECK(calls_.empty() || calls_.front().wants_event);
+  for (const Call& call : calls_) {
+    const bool is_launch = call.kind == ListCall::Kind::kLaunch;
+    KILN_CHECK_EQ(call.function.get() != nullptr, is_launch) << "command " << call.command;
+    KILN_CHECK_EQ(call.set.size(), is_launch && call.HasAddresses() ? call.operands.size() : 0);
+    KILN_CHECK(call.HasAddresses() || table_ != nullptr) << "command " << call.command;
+  }
+  size_t end = 0;
+  for (const RecordedLaunches& recorded : recorded_) {
+    KILN_CHECK_GE(recorded.begin(), end);
+    end = recorded.end();
+    KILN_CHECK_LE(end, calls_.size());
+    for (size_t i = recorded.begin(); i < end; ++i) KILN_CHECK(!calls_[i].HasAddresses()) << i;
+  }
 }
 
 absl::Status Program::Add(ListCall call) {
@@ -125,6 +145,7 @@ class Program::Run : public ListRun {
     for (size_t i = part.begin; i < part.end;) {
       const auto next = EnqueueFrom(i);
       if (!next.ok()) return next.status();
+      KILN_CHECK(*next > i && *next <= part.end) << "call " << *next << " after " << i;
       i = *next;
     }
     return absl::OkStatus();

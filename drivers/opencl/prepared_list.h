@@ -46,6 +46,8 @@ class Program : public ListProgram {
   // point.
   absl::Status SetParameters(const ListCall& launch, cl_kernel kernel);
   absl::Status SetSlotParameters(const ListCall& launch, cl_kernel kernel);
+  // Checks that recorded launches are in order, do not overlap, and have constant arguments.
+  void Validate() const;
   void ChooseEvents();
   void ChooseRecorded();
 

@@ -26,7 +26,8 @@ class RecordedLaunches {
 
   // `begin`: the number of the first call.
   explicit RecordedLaunches(size_t begin) : begin_(begin) {}
-  void Add(const RecordedLaunch& launch) { launches_.push_back(launch); }
+  // Requires: it is not full, and has no command buffer yet.
+  void Add(const RecordedLaunch& launch);
   bool IsFull() const { return launches_.size() == kLaunchesMax; }
   bool IsWorthIt() const { return launches_.size() >= kLaunchesMin; }
 
@@ -42,6 +43,9 @@ class RecordedLaunches {
   void Forget() { buffers_.clear(); }
 
  private:
+  // Checks the bounds, and that no command buffer is kept twice.
+  void Validate() const;
+
   size_t begin_;
   std::vector<RecordedLaunch> launches_;
   std::vector<std::shared_ptr<const CommandBuffer>> buffers_;

@@ -4,6 +4,7 @@
 #include <string>
 
 #include "absl/strings/str_cat.h"
+#include "proto/check/check.h"
 
 namespace kiln::drivers::opencl {
 namespace {
@@ -15,7 +16,7 @@ constexpr size_t kNamedPerSlotMax = 4;
 
 absl::StatusOr<std::unique_ptr<SlotTable>> SlotTable::Make(std::shared_ptr<Context> context,
                                                            size_t slots) {
-  std::unique_ptr<SlotTable> table(new SlotTable(std::move(context)));
+  std::unique_ptr<SlotTable> table(new SlotTable(std::move(context), slots));
   const size_t bytes = std::max<size_t>(slots, 1) * sizeof(cl_ulong);
   table->memory_ = table->context_->AllocateMemory(static_cast<int64_t>(bytes));
   if (table->memory_ != nullptr) return table;
@@ -27,7 +28,16 @@ SlotTable::~SlotTable() {
   if (memory_ != nullptr) context_->ReleaseMemory(memory_);
 }
 
+void SlotTable::Validate() const {
+  KILN_CHECK(memory_ != nullptr);
+  KILN_CHECK(written_.empty() || written_.size() == slots_) << written_.size() << " of " << slots_;
+  KILN_CHECK(!named_.contains(nullptr));
+  KILN_CHECK_LE(named_.size(), kNamedPerSlotMax * slots_);
+  for (cl_kernel user : users_) KILN_CHECK(user != nullptr);
+}
+
 absl::Status SlotTable::Write(cl_command_queue queue, absl::Span<char* const> addresses) {
+  KILN_CHECK_EQ(addresses.size(), slots_);
   if (absl::Status status = NameMemory(addresses); !status.ok()) return status;
   if (std::equal(addresses.begin(), addresses.end(), written_.begin(), written_.end()))
     return absl::OkStatus();
@@ -37,6 +47,7 @@ absl::Status SlotTable::Write(cl_command_queue queue, absl::Span<char* const> ad
                                       addresses.size() * sizeof(cl_ulong), 0, nullptr, nullptr);
   if (code != CL_SUCCESS) return context_->Failure("cannot write a slot table", code);
   written_.assign(addresses.begin(), addresses.end());
+  KILN_VALIDATE(*this, users_.size());
   return absl::OkStatus();
 }
 

@@ -32,15 +32,20 @@ class SlotTable {
   // content. `addresses` must live until they were copied; null for slots that kernels do not use.
   // New memory is named to the kernels, as OpenCL requires; buffers are reused, so after a few runs
   // all of it is known.
+  // Requires: one address for each slot.
   absl::Status Write(cl_command_queue queue, absl::Span<char* const> addresses);
   // How often memory was named to kernels.
   int64_t namings() const { return namings_; }
 
  private:
-  explicit SlotTable(std::shared_ptr<Context> context) : context_(std::move(context)) {}
+  SlotTable(std::shared_ptr<Context> context, size_t slots)
+      : context_(std::move(context)), slots_(slots) {}
+  // Checks that the content is that of all slots or unknown, and what is named to kernels.
+  void Validate() const;
   absl::Status NameMemory(absl::Span<char* const> addresses);
 
   const std::shared_ptr<Context> context_;
+  const size_t slots_;
   void* memory_ = nullptr;
   std::vector<char*> written_;  // the table's content; empty: unknown
   std::vector<cl_kernel> users_;

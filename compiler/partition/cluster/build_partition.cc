@@ -11,6 +11,7 @@
 #include "compiler/ir/walk.h"
 #include "compiler/partition/limits.h"
 #include "compiler/partition/memory/local_places.h"
+#include "proto/check/check.h"
 
 namespace kiln::partition {
 
@@ -61,7 +62,20 @@ class Builder {
     AddIntermediates();
     FindStoredReads();
     for (const int cluster : all_.InOrder()) AddGroup(cluster);
+    KILN_VALIDATE(*this, partition_.tensors.size() + partition_.groups.size());
     return std::move(partition_);
+  }
+
+  // Checks that every tensor is made once, before it is read, and that the inputs come first.
+  void Validate() const {
+    const absl::Status legal = Verify(partition_, graph_);
+    KILN_CHECK(legal.ok()) << legal.message();
+    KILN_CHECK_GE(partition_.tensors.size(), graph_.inputs.size());
+    for (size_t i = 0; i < partition_.tensors.size(); ++i) {
+      const bool is_input = partition_.tensors[i].kind == Tensor::Kind::kInput;
+      KILN_CHECK_EQ(is_input, i < graph_.inputs.size()) << "tensor " << i;
+    }
+    KILN_CHECK_LE(partition_.groups.size(), all_.clusters.size());
   }
 
  private:
@@ -88,6 +102,7 @@ class Builder {
 
   void AddTensor(const Node* node, Tensor::Kind kind, int index) {
     tensor_of_[node] = static_cast<int>(partition_.tensors.size());
+    KILN_CHECK(kind != Tensor::Kind::kInput);
     partition_.tensors.push_back({kind, index, node->dtype(), node->shape(), node});
   }
 
@@ -188,6 +203,7 @@ class Builder {
     int64_t& left = local_bytes_left_[member.cluster];
     if (bytes > all_.local_bytes_max || bytes > left) return false;
     left -= bytes;
+    KILN_CHECK_GE(left, 0) << "cluster " << member.cluster;
     return true;
   }
 

@@ -11,6 +11,7 @@
 #include "compiler/partition/cluster/tile.h"
 #include "compiler/partition/contraction.h"
 #include "compiler/partition/limits.h"
+#include "proto/check/check.h"
 
 namespace kiln::partition {
 
@@ -67,6 +68,7 @@ class Clusterer {
         if (readers.empty() || readers.back() != member) readers.push_back(member);
       }
     }
+    KILN_VALIDATE(result_, result_.members.size() + result_.clusters.size());
     return std::move(result_);
   }
 
@@ -349,6 +351,10 @@ class Clusterer {
   void Apply(int number, int cluster, Join join) {
     Member& member = result_.members[number];
     Cluster& into = result_.clusters[cluster];
+    KILN_CHECK_EQ(member.cluster, -1) << "member " << number << " joins twice";
+    KILN_CHECK(!into.scatter && !member.scatter) << "member " << number;
+    KILN_CHECK_EQ(join.axes.size(), member.space.size());
+    KILN_CHECK_LT(join.stage, static_cast<int>(into.stages.size()));
     into.loops.insert(into.loops.end(), join.fresh.begin(), join.fresh.end());
     into.grid = std::move(join.grid);
     if (join.stage < 0) {
@@ -366,6 +372,7 @@ class Clusterer {
 
   void Start(int number) {
     Member& member = result_.members[number];
+    KILN_CHECK_EQ(member.cluster, -1) << "member " << number << " starts a second cluster";
     Cluster cluster;
     for (size_t i = 0; i < member.space.size(); ++i) {
       Digits digits;
@@ -388,6 +395,7 @@ class Clusterer {
     result_.clusters.push_back(std::move(cluster));
     result_.dependencies.AddCluster();
     result_.AddDependencies(member);
+    KILN_CHECK_EQ(member.axes.size(), member.space.size());
   }
 
   const drivers::Limits& limits_;

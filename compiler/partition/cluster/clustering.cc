@@ -8,6 +8,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "compiler/partition/memory/local_places.h"
+#include "proto/check/check.h"
 
 namespace kiln::partition {
 
@@ -265,7 +266,33 @@ void Clustering::AddDependencies(const Member& member) {
 
 std::vector<int> Clustering::InOrder() const { return DependencyOrder(*this).Run(); }
 
+void Clustering::Validate() const {
+  const absl::Status legal = Verify(*this);
+  KILN_CHECK(legal.ok()) << legal.message();
+  KILN_CHECK_EQ(member_of.size(), members.size());
+  for (size_t i = 0; i < members.size(); ++i) {
+    const auto found = member_of.find(members[i].node);
+    KILN_CHECK(found != member_of.end() && found->second == static_cast<int>(i)) << "member " << i;
+  }
+  for (size_t i = 0; i < clusters.size(); ++i) {
+    const Cluster& cluster = clusters[i];
+    int nodes = 0;
+    int scatters = 0;
+    for (const std::vector<int>& stage : cluster.stages) {
+      KILN_CHECK(!stage.empty()) << "a stage of cluster " << i;
+      for (const int member : stage) {
+        nodes += members[member].nodes;
+        scatters += members[member].scatter ? 1 : 0;
+      }
+    }
+    KILN_CHECK_EQ(cluster.nodes, nodes) << "cluster " << i;
+    KILN_CHECK_EQ(cluster.scatter, scatters > 0) << "cluster " << i;
+    KILN_CHECK_LE(scatters, 1) << "cluster " << i;
+  }
+}
+
 std::vector<Digits> ValueAxes(const Member& member) {
+  KILN_CHECK_EQ(member.axes.size(), member.reduced.size());
   std::vector<Digits> axes = member.axes;
   for (size_t i = 0; i < axes.size(); ++i) {
     if (member.reduced[i]) axes[i].clear();

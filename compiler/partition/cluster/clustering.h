@@ -68,6 +68,10 @@ struct Clustering {
   void AddDependencies(const Member& member);
   // Returns the clusters that are not empty: operands before users, otherwise in order of creation.
   std::vector<int> InOrder() const;
+
+  // Checks what Verify does, that member_of is the inverse of the members, and the clusters' counts
+  // and kinds. At the end of a pass, when every member has its cluster.
+  void Validate() const;
 };
 
 // Returns the dimensions of a member's value as digits of its cluster's loops: reduced ones are 0.

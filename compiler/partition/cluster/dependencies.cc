@@ -4,6 +4,8 @@
 #include <limits>
 #include <utility>
 
+#include "proto/check/check.h"
+
 namespace kiln::partition {
 
 namespace {
@@ -22,6 +24,29 @@ void Dependencies::AddCluster() {
   visited_.push_back(0);
   labels_.push_back(order_.empty() ? 0 : order_.rbegin()->first + kGap);
   order_.emplace(labels_.back(), number);
+  KILN_VALIDATE(*this, labels_.size() + edges_);
+}
+
+void Dependencies::Validate() const {
+  KILN_CHECK_EQ(needs_.size(), labels_.size());
+  KILN_CHECK_EQ(merged_into_.size(), labels_.size());
+  KILN_CHECK_EQ(visited_.size(), labels_.size());
+  size_t whole = 0;
+  for (size_t i = 0; i < labels_.size(); ++i) {
+    const int number = static_cast<int>(i);
+    if (merged_into_[i] != number) {
+      KILN_CHECK(needs_[i].empty()) << "cluster " << i << " was merged";
+      continue;
+    }
+    ++whole;
+    const auto found = order_.find(labels_[i]);
+    KILN_CHECK(found != order_.end() && found->second == number) << "cluster " << i;
+    for (const int need : needs_[i]) {
+      const int of = Find(need);
+      KILN_CHECK(of == number || labels_[of] < labels_[i]) << of << " is after its reader " << i;
+    }
+  }
+  KILN_CHECK_EQ(order_.size(), whole);
 }
 
 int Dependencies::Find(int cluster) const {
@@ -67,21 +92,29 @@ bool Dependencies::ReachesOverOthers(int from, int to) const {
 void Dependencies::AddEdge(int from, int to) {
   // If `to` is already before `from`, the order holds. Otherwise `to` moves there, with all that it
   // depends on and that is between the two.
-  if (from == to || !needs_[from].insert(to).second || labels_[to] < labels_[from]) return;
-  std::vector<int> moved;
-  Search({to}, labels_[from], from, &moved);
-  MoveBefore(std::move(moved), from);
+  KILN_CHECK(merged_into_[from] == from && merged_into_[to] == to) << from << " to " << to;
+  if (from == to || !needs_[from].insert(to).second) return;
+  ++edges_;
+  if (labels_[to] > labels_[from]) {
+    std::vector<int> moved;
+    const bool is_acyclic = Search({to}, labels_[from], from, &moved);
+    KILN_CHECK(is_acyclic) << "cluster " << to << " depends on " << from;
+    MoveBefore(std::move(moved), from);
+  }
+  KILN_VALIDATE(*this, labels_.size() + edges_);
 }
 
 // The merged cluster gets the position of the earlier one: readers of either come after it.
 void Dependencies::Merge(int from, int into) {
+  KILN_CHECK(from != into && merged_into_[from] == from && merged_into_[into] == into);
   // The dependencies of the later one must move before the earlier one's position.
   const auto [early, late] =
       labels_[from] < labels_[into] ? std::pair(from, into) : std::pair(into, from);
   std::vector<int> roots = Needs(late);
   std::erase(roots, early);
   std::vector<int> moved;
-  Search(std::move(roots), labels_[early], early, &moved);
+  const bool is_acyclic = Search(std::move(roots), labels_[early], early, &moved);
+  KILN_CHECK(is_acyclic) << "cluster " << late << " depends on " << early << " over others";
   MoveBefore(std::move(moved), early);
   order_.erase(labels_[late]);
   labels_[into] = labels_[early];
@@ -91,6 +124,7 @@ void Dependencies::Merge(int from, int into) {
   needs_[into].erase(into);
   needs_[into].erase(from);
   needs_[from].clear();
+  KILN_VALIDATE(*this, labels_.size() + edges_);
 }
 
 std::vector<int> Dependencies::Needs(int cluster) const {
@@ -116,6 +150,7 @@ void Dependencies::MoveBefore(std::vector<int> clusters, int next) {
   if (labels_[next] - before() < room) Relabel();
   const int64_t first = before();
   const int64_t step = (labels_[next] - first) / room;
+  KILN_CHECK_GE(step, 1) << "no room for " << clusters.size() << " labels";
   for (size_t i = 0; i < clusters.size(); ++i) {
     int64_t& label = labels_[clusters[i]];
     order_.erase(label);

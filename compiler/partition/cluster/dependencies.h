@@ -38,6 +38,9 @@ class Dependencies {
   int64_t visits() const { return visits_; }
 
  private:
+  // Checks that order_ is the inverse of the labels of clusters that were not merged, and that each
+  // comes after all that it reads from.
+  void Validate() const;
   // Follows merges.
   int Find(int cluster) const;
   // Finds everything that `roots` depend on and that has a label above `label`, including the
@@ -51,6 +54,7 @@ class Dependencies {
   mutable std::vector<int> merged_into_;         // itself if not merged
   std::vector<int64_t> labels_;                  // increase along the order
   std::map<int64_t, int> order_;                 // clusters by label
+  int64_t edges_ = 0;                            // added so far
   mutable std::vector<int64_t> visited_;         // the last search that visited it
   mutable int64_t search_ = 0;
   mutable int64_t visits_ = 0;

@@ -3,6 +3,7 @@
 #include <vector>
 
 #include "compiler/partition/limits.h"
+#include "proto/check/check.h"
 
 namespace kiln::partition {
 
@@ -22,6 +23,7 @@ bool IsEligible(const Cluster& cluster) {
 }
 
 void Absorb(Clustering* clustering, int from, int into) {
+  KILN_CHECK_NE(from, into);
   Cluster& source = clustering->clusters[from];
   Cluster& target = clustering->clusters[into];
   const int offset = static_cast<int>(target.loops.size());
@@ -80,6 +82,7 @@ void FuseHorizontally(Clustering* clustering) {
     // Few open kernels keep the search linear in the clusters.
     if (open.size() > kOpenMax) open.erase(open.begin());
   }
+  KILN_VALIDATE(*clustering, clustering->members.size() + clustering->clusters.size());
 }
 
 }  // namespace kiln::partition

@@ -7,6 +7,7 @@
 #include "absl/algorithm/container.h"
 #include "absl/container/flat_hash_map.h"
 #include "compiler/partition/limits.h"
+#include "proto/check/check.h"
 
 namespace kiln::partition {
 
@@ -23,6 +24,7 @@ class RowMerger {
     // Merged clusters may merge again.
     for (int round = 0; round < kRoundsMax && MergeOnce(); ++round) {
     }
+    KILN_VALIDATE(all_, all_.members.size() + all_.clusters.size());
   }
 
  private:
@@ -149,6 +151,8 @@ class RowMerger {
   }
 
   void Merge(int reader, int source, const LoopMap& map) {
+    KILN_CHECK_NE(reader, source);
+    KILN_CHECK_EQ(map.size(), all_.clusters[source].grid.size());
     all_.dependencies.Merge(reader, source);
     Cluster& from = all_.clusters[reader];
     Cluster& into = all_.clusters[source];

@@ -5,6 +5,7 @@
 
 #include "absl/container/flat_hash_map.h"
 #include "absl/container/flat_hash_set.h"
+#include "proto/check/check.h"
 
 namespace kiln::partition {
 
@@ -25,6 +26,7 @@ class Splitter {
     // Readers of the moved values need edges to the new cluster. The contraction keeps its old
     // edges: they make no cycle, since nothing that its epilogue reads depends on it.
     for (const Member& member : all_.members) all_.AddDependencies(member);
+    KILN_VALIDATE(all_, all_.members.size() + all_.clusters.size());
   }
 
  private:
@@ -55,6 +57,7 @@ class Splitter {
     for (const int i : all_.clusters[number].stages[0]) {
       (all_.members[i].contraction ? contraction : elementwise).push_back(i);
     }
+    KILN_CHECK(!contraction.empty() && !elementwise.empty()) << "cluster " << number;
     for (const int i : elementwise) Move(i, fresh, all_.clusters[number], &epilogue);
     epilogue.stages = {std::move(elementwise)};
     all_.clusters[number].stages = {std::move(contraction)};

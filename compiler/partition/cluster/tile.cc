@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "proto/check/check.h"
+
 namespace kiln::partition {
 namespace {
 
@@ -32,6 +34,7 @@ TileCut::TileCut(Clustering* clustering, int cluster)
       cluster_(clustering->clusters[cluster]),
       loops_(cluster_.loops),
       grid_(cluster_.grid) {
+  KILN_CHECK_EQ(cluster_.stages.size(), 1U) << "cluster " << cluster;
   for (const int member : cluster_.stages[0]) {
     axes_.emplace_back(member, all_.members[member].axes);
   }
@@ -80,6 +83,7 @@ bool TileCut::SplitLoop(int loop, int64_t extent) {
       axis = Normalized(std::move(split));
     }
   }
+  KILN_CHECK_EQ(cluster_.loops[loop] % extent, 0);
   cluster_.loops[loop] /= extent;
   cluster_.loops.push_back(extent);
   return true;

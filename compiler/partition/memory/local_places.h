@@ -16,15 +16,19 @@ class LocalPlaces {
   explicit LocalPlaces(bool used_again) : used_again_(used_again) {}
 
   // Values are added in the order of the stages that make them. `last` is the last stage that uses
-  // the value, at least `made`. Returns the local's number.
+  // the value, at least `made` (except in a trial to merge clusters of which one reads from the
+  // other, which is then refused). Returns the local's number.
   int Add(const Local& local, int made, int last);
 
   const std::vector<Local>& locals() const { return locals_; }
 
  private:
+  void Validate() const;
+
   const bool used_again_;
   std::vector<Local> locals_;
   std::vector<int> last_;  // by local, the last stage that needs its value
+  int made_ = 0;           // the stage of the last value
 };
 
 }  // namespace kiln::partition

@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "proto/check/check.h"
 
 namespace kiln::partition {
 
@@ -62,6 +63,8 @@ class Placed {
   }
 
   void Add(const Life& life) {
+    KILN_CHECK(life.first >= 0 && life.first <= life.last) << "tensor " << life.tensor;
+    KILN_CHECK_LT(life.last, starting_.size());
     starting_[life.first].push_back(life);
     // Bottom up: the few nodes whose intervals together are the lifetime.
     size_t low = leaves_ + life.first;
@@ -106,12 +109,58 @@ int64_t FindOffset(const Life& life, const Placed& placed, const std::vector<int
   return offset;
 }
 
+// Adds up the bytes. Returns false if the sum overflows: a user's graph may name tensors that no
+// memory holds, so what depends on sums is checked only if this is true. No offset is larger.
+bool AddUp(const std::vector<Life>& lives, int64_t* bytes) {
+  *bytes = 0;
+  bool is_exact = true;
+  for (const Life& life : lives) {
+    const bool overflows = __builtin_add_overflow(*bytes, life.bytes, bytes);
+    is_exact = is_exact && !overflows && life.bytes >= 0;
+  }
+  return is_exact;
+}
+
 // The free bytes from `base` on, managed like an allocator: best fit.
 class FreeBytes {
  public:
-  explicit FreeBytes(int64_t base) : end_(base) {}
+  // `is_exact`: no sum overflows.
+  FreeBytes(int64_t base, bool is_exact) : base_(base), is_exact_(is_exact), end_(base) {}
+
+  // Checks that both indexes have the same blocks, and that these do not touch and are below the
+  // end.
+  void Validate() const {
+    KILN_CHECK_EQ(by_offset_.size(), by_size_.size());
+    if (!is_exact_) return;
+    KILN_CHECK_GE(end_, base_);
+    int64_t free = base_ - 1;  // less than the begin of the first block
+    for (const auto& [begin, bytes] : by_offset_) {
+      KILN_CHECK(by_size_.contains({bytes, begin})) << bytes << " bytes at " << begin;
+      KILN_CHECK_GT(bytes, 0) << "at " << begin;
+      KILN_CHECK_GT(begin, free) << "free blocks overlap or touch";
+      free = begin + bytes;
+    }
+    KILN_CHECK_LE(free, end_);
+  }
 
   int64_t Take(int64_t bytes) {
+    const int64_t begin = FindAndTake(bytes);
+    KILN_VALIDATE(*this, by_offset_.size());
+    return begin;
+  }
+
+  void Return(int64_t begin, int64_t bytes) {
+    KILN_CHECK(!is_exact_ || (begin >= base_ && begin + bytes <= end_)) << begin;
+    Merge(begin, bytes);
+    KILN_VALIDATE(*this, by_offset_.size());
+  }
+
+  int64_t end() const { return end_; }
+
+ private:
+  using Blocks = std::map<int64_t, int64_t>;
+
+  int64_t FindAndTake(int64_t bytes) {
     // The smallest block that is large enough, the lowest among equals.
     auto best = by_size_.lower_bound({bytes, 0});
     if (best == by_size_.end()) {
@@ -129,7 +178,7 @@ class FreeBytes {
     return begin;
   }
 
-  void Return(int64_t begin, int64_t bytes) {
+  void Merge(int64_t begin, int64_t bytes) {
     // Merges free neighbours, since otherwise the arena would fragment.
     auto next = by_offset_.lower_bound(begin);
     if (next != by_offset_.end() && next->first == begin + bytes) {
@@ -147,30 +196,45 @@ class FreeBytes {
     Insert(begin, bytes);
   }
 
-  int64_t end() const { return end_; }
-
- private:
-  using Blocks = std::map<int64_t, int64_t>;
   void Insert(int64_t begin, int64_t bytes) {
     by_offset_[begin] = bytes;
     by_size_.emplace(bytes, begin);
   }
   Blocks::iterator Erase(Blocks::iterator block) {
-    by_size_.erase({block->second, block->first});
+    const size_t erased = by_size_.erase({block->second, block->first});
+    KILN_CHECK_EQ(erased, 1U) << block->second << " bytes at " << block->first;
     return by_offset_.erase(block);
   }
 
+  const int64_t base_;
+  const bool is_exact_;
   int64_t end_;
   Blocks by_offset_;
   std::set<std::pair<int64_t, int64_t>> by_size_;
 };
 
+// Checks a plan of which no sum overflows.
+struct ExactPlan {
+  const MemoryPlan& plan;
+  const Partition& partition;
+
+  void Validate() const {
+    const absl::Status legal = Verify(plan, partition);
+    KILN_CHECK(legal.ok()) << legal.message();
+    KILN_CHECK_LE(plan.arena_bytes, plan.arena_bytes_without_reuse);
+    for (size_t i = 0; i < plan.offsets.size(); ++i) {
+      const bool is_placed = plan.offsets[i] >= 0;
+      KILN_CHECK(!is_placed || partition.tensors[i].kind == Tensor::Kind::kIntermediate) << i;
+    }
+  }
+};
+
 // Places in the order of time, above all placed tensors.
-void PlaceByTime(std::vector<Life> lives, MemoryPlan* plan) {
+void PlaceByTime(std::vector<Life> lives, bool is_exact, MemoryPlan* plan) {
   std::sort(lives.begin(), lives.end(), [](const Life& a, const Life& b) {
     return a.first != b.first ? a.first < b.first : a.tensor < b.tensor;
   });
-  FreeBytes free(plan->arena_bytes);
+  FreeBytes free(plan->arena_bytes, is_exact);
   std::set<std::pair<int, size_t>> living;  // by the last use
   for (size_t i = 0; i < lives.size(); ++i) {
     while (!living.empty() && living.begin()->first < lives[i].first) {
@@ -191,10 +255,11 @@ MemoryPlan PlanMemory(const Partition& partition, const drivers::Target& target)
   plan.alignment = std::max(target.limits.buffer_alignment, drivers::kBufferAlignmentMin);
   plan.offsets.assign(partition.tensors.size(), -1);
   std::vector<Life> lives = FindLives(partition, plan.alignment);
+  KILN_CHECK_LE(lives.size(), partition.tensors.size());
   std::sort(lives.begin(), lives.end(), [](const Life& a, const Life& b) {
     return a.bytes != b.bytes ? a.bytes > b.bytes : a.tensor < b.tensor;
   });
-  for (const Life& life : lives) plan.arena_bytes_without_reuse += life.bytes;
+  const bool is_exact = AddUp(lives, &plan.arena_bytes_without_reuse);
   // Placing by size compares each tensor with all that are alive at the same time, which is too
   // slow for many.
   std::vector<Life> small;
@@ -210,7 +275,9 @@ MemoryPlan PlanMemory(const Partition& partition, const drivers::Target& target)
     plan.arena_bytes = std::max(plan.arena_bytes, offset + life.bytes);
     placed.Add(life);
   }
-  PlaceByTime(std::move(small), &plan);
+  PlaceByTime(std::move(small), is_exact, &plan);
+  const ExactPlan exact{plan, partition};
+  if (is_exact) KILN_VALIDATE(exact, partition.tensors.size());
   return plan;
 }
 

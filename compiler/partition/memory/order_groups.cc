@@ -4,6 +4,8 @@
 #include <utility>
 #include <vector>
 
+#include "proto/check/check.h"
+
 namespace kiln::partition {
 
 namespace {
@@ -35,7 +37,17 @@ class Scheduler {
       Finish(group);
       ordered.push_back(std::move(partition_.groups[group]));
     }
+    // A group in a cycle would never be ready.
+    KILN_CHECK_EQ(ordered.size(), blocked_.size());
     partition_.groups = std::move(ordered);
+    KILN_VALIDATE(*this, pending_.size() + done_.size());
+  }
+
+  // Checks that nothing is left to do.
+  void Validate() const {
+    KILN_CHECK(ready_.empty());
+    for (size_t i = 0; i < done_.size(); ++i) KILN_CHECK(done_[i] && blocked_[i] == 0) << i;
+    for (size_t i = 0; i < pending_.size(); ++i) KILN_CHECK_EQ(pending_[i], 0) << "tensor " << i;
   }
 
  private:
@@ -79,6 +91,7 @@ class Scheduler {
   }
 
   void MakeReady(int group) {
+    KILN_CHECK(!done_[group] && blocked_[group] == 0) << "group " << group;
     ranks_[group] = Rank(group);
     ready_.insert(ranks_[group]);
   }
@@ -89,6 +102,7 @@ class Scheduler {
       for (const int tensor : *used) {
         // Ranks change only here, once per tensor, so all updates together take linear time.
         if (--pending_[tensor] == 1) UpdateReaders(tensor);
+        KILN_CHECK_GE(pending_[tensor], 0) << "tensor " << tensor;
       }
     }
     done_[group] = true;

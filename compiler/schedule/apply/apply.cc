@@ -12,6 +12,7 @@
 #include "compiler/schedule/apply/stage_builder.h"
 #include "compiler/schedule/plan.h"
 #include "compiler/schedule/reduction.h"
+#include "proto/check/check.h"
 
 namespace kiln::schedule {
 namespace {
@@ -114,6 +115,7 @@ class Applier {
     program_.scratch_bytes = PlaceBuffers(Space::kScratch);
     program_.shared_bytes = PlaceBuffers(Space::kShared);
     program_.axes = nest_.TakeRangeAxes();
+    KILN_CHECK_LE(program_.num_arguments, program_.buffers.size());
     return status;
   }
 
@@ -241,6 +243,7 @@ absl::StatusOr<LoopProgram> Apply(const kernel::Kernel& kernel, const Schedule& 
   absl::Status status = Applier(own, *std::move(plan), &program).Apply();
   if (!status.ok()) return status;
   ShortenLoops(&program);
+  KILN_VALIDATE(program, program.context->size());
   return program;
 }
 

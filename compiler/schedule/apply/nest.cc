@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <utility>
 
+#include "proto/check/check.h"
+
 namespace kiln::schedule {
 namespace {
 
@@ -41,7 +43,10 @@ void Append(Body* body, Body more) {
 
 const Node* Nest::NewRange(int64_t extent, int axis) {
   const Node* range = folder_.Range(next_range_++, extent);
-  if (axis >= 0) range_axes_.emplace(range, axis);
+  if (axis >= 0) {
+    const bool is_new = range_axes_.emplace(range, axis).second;
+    KILN_CHECK(is_new) << "a range opens two axes, the second is " << axis;
+  }
   return range;
 }
 
@@ -105,6 +110,7 @@ Body Nest::Loops(absl::Span<const int> axes, State state, const Inside& inside) 
 
 const Node* Nest::OpenTask(int axis, State* state) {
   // A constant: CheckOrder refuses tasks of pieces that may be shorter.
+  KILN_CHECK(state->extents[axis].constant() && state->values[axis] == nullptr) << axis;
   const int64_t extent = state->extents[axis].full;
   const Node* range = NewRange(extent, axis);
   state->values[axis] = extent == 1 ? folder_.Int(0) : range;
@@ -201,6 +207,7 @@ Body Nest::Open(int number, State state, const Inside& inside) {
 
 Body Nest::OpenAxis(int number, State state, const Inside& inside) {
   const Axis& axis = plan_.axes[number];
+  KILN_CHECK(state.values[number] == nullptr) << "axis " << number << " is opened twice";
   if (axis.parent >= 0 && plan_.axes[axis.parent].outer == number) {
     return OpenOuter(number, axis.parent, std::move(state), inside);
   }

@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "compiler/ir/str_cat.h"
+#include "proto/check/check.h"
 
 namespace kiln::schedule {
 
@@ -10,7 +11,13 @@ int StageBuffers::Get(const std::string& purpose, int which, ir::DType dtype, in
                       Space space, int lanes) {
   const auto key = std::make_tuple(purpose, which, elements, space, lanes);
   const auto [found, inserted] = numbers_.emplace(key, static_cast<int>(program_.buffers.size()));
-  if (!inserted) return found->second;
+  if (!inserted) {
+    const LoopBuffer& known = program_.buffers[found->second];
+    KILN_CHECK_EQ(known.dtype, dtype) << known.name;
+    KILN_CHECK(known.elements == elements && known.space == space && known.lanes == lanes)
+        << known.name;
+    return found->second;
+  }
   LoopBuffer buffer;
   buffer.name = StrCat(purpose, program_.buffers.size());
   buffer.dtype = dtype;

@@ -20,8 +20,8 @@ class StageBuffers {
   // block.
   Space memory() const { return program_.threads > 1 ? Space::kShared : Space::kScratch; }
 
-  // Returns the buffer's number. Parallel copies of a nest (peeled ends) use the same buffers,
-  // which `purpose` and `which` name.
+  // Returns the buffer's number. Requires: one dtype for each name. Parallel copies of a nest
+  // (peeled ends) use the same buffers, which `purpose` and `which` name.
   int Get(const std::string& purpose, int which, ir::DType dtype, int64_t elements, Space space,
           int lanes);
 

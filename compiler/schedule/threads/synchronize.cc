@@ -8,6 +8,7 @@
 #include "compiler/schedule/threads/expand_reductions.h"
 #include "compiler/schedule/threads/place_barriers.h"
 #include "compiler/schedule/threads/run_ahead.h"
+#include "proto/check/check.h"
 
 namespace kiln::schedule {
 namespace {
@@ -81,6 +82,7 @@ LoopProgram Synchronize(LoopProgram program, int shuffling) {
   DigitFinisher digits(program);
   for (Section& section : program.sections) digits.Finish(section.body, 0);
   PlaceBarriers(&program);
+  KILN_VALIDATE(program, program.context->size());
   return program;
 }
 

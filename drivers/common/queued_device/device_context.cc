@@ -1,6 +1,7 @@
 #include "drivers/common/queued_device/device_context.h"
 
 #include "absl/strings/str_cat.h"
+#include "proto/check/check.h"
 
 namespace kiln::drivers {
 
@@ -24,6 +25,7 @@ absl::Status DeviceContext::Health() const {
 absl::Status DeviceContext::Lose(absl::string_view why) {
   absl::MutexLock lock(&lost_mutex_);
   if (lost_.ok()) lost_ = absl::UnavailableError(absl::StrCat("the device is lost: ", why));
+  KILN_CHECK(absl::IsUnavailable(lost_)) << lost_.ToString();
   return lost_;
 }
 

@@ -8,6 +8,7 @@
 #include <variant>
 
 #include "drivers/interface/target.h"
+#include "proto/check/check.h"
 
 namespace kiln::drivers {
 namespace {
@@ -75,12 +76,37 @@ HostMirror::HostMirror(CommandList* list) {
     for (size_t i = 0; i < places.size(); ++i) {
       Copied& copied = copies_[i];
       if (copied.host.slot != slot) continue;
-      const auto begin = std::prev(offsets.upper_bound(copied.host.offset));
+      const auto after = offsets.upper_bound(copied.host.offset);
+      KILN_CHECK(after != offsets.begin()) << "no range of slot " << slot << " has the copy";
+      const auto begin = std::prev(after);
       copied.offset = begin->second + copied.host.offset - begin->first;
       places[i]->offset = copied.offset;
     }
   }
   bytes_ = static_cast<size_t>(std::max(bytes, kBufferAlignmentMin));
+  KILN_VALIDATE(*this, copies_.size());
+}
+
+void HostMirror::Validate() const {
+  KILN_CHECK_GT(bytes_, 0U);
+  for (const int64_t offset : slot_offsets_) KILN_CHECK_EQ(offset % kBufferAlignmentMin, 0);
+  for (size_t i = 0; i < copies_.size(); ++i) {
+    const Copied& copied = copies_[i];
+    KILN_CHECK(copied.host.slot >= 0) << "copy " << i;
+    KILN_CHECK_LT(copied.host.slot, slot_offsets_.size());
+    KILN_CHECK_GT(copied.host.bytes, 0);
+    KILN_CHECK_GE(copied.offset, 0);
+    if (i == 0) continue;
+    // A copy between two host slots is two of these.
+    KILN_CHECK_LE(copies_[i - 1].part, copied.part);
+    KILN_CHECK_LE(copies_[i - 1].command, copied.command);
+  }
+}
+
+void HostMirror::Place(char* memory) {
+  KILN_CHECK(memory != nullptr);
+  KILN_CHECK(memory_ == nullptr) << "placed twice";
+  memory_ = memory;
 }
 
 absl::Span<const HostMirror::Copied> HostMirror::OfPart(size_t part) const {
@@ -105,6 +131,11 @@ absl::Status HostMirror::Copy(size_t part, bool is_read, const Run& run, Await a
     if (copied.is_read != is_read) continue;
     if (absl::Status status = awaited ? absl::OkStatus() : await(); !status.ok()) return status;
     awaited = true;
+    KILN_CHECK(memory_ != nullptr);
+    KILN_CHECK_LT(copied.host.slot, run.buffers.size());
+    // It has memory, so these sums do not overflow.
+    KILN_CHECK_LE(slot_offsets_[copied.host.slot] + copied.offset + copied.host.bytes, bytes_);
+    KILN_CHECK_LE(copied.host.offset + copied.host.bytes, run.buffers[copied.host.slot]->bytes());
     const SteadyTime start = run.now();
     char* const host =
         static_cast<char*>(run.buffers[copied.host.slot]->host_pointer()) + copied.host.offset;

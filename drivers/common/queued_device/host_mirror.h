@@ -29,7 +29,8 @@ class HostMirror {
   // The size of the memory it needs, 0 if the list has no host slots; and the address of that
   // memory.
   size_t bytes() const { return bytes_; }
-  void Place(char* memory) { memory_ = memory; }
+  // Requires: it is placed once.
+  void Place(char* memory);
   char* memory() const { return memory_; }
   // The address of a host slot's part of the mirror.
   char* slot(size_t number) const { return memory_ + slot_offsets_[number]; }
@@ -49,6 +50,9 @@ class HostMirror {
   absl::Status After(size_t part, const Run& run, Await await) const;
 
  private:
+  // Checks that copies are in the order of parts and commands, with bytes of mirrored slots.
+  void Validate() const;
+
   // Bytes of a slot that a command copies.
   struct Copied {
     size_t part = 0;

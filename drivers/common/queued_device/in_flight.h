@@ -10,6 +10,7 @@
 #include "absl/container/flat_hash_map.h"
 #include "absl/synchronization/mutex.h"
 #include "absl/types/span.h"
+#include "proto/check/check.h"
 
 namespace kiln::drivers {
 
@@ -19,38 +20,49 @@ class InFlight {
   explicit InFlight(int lists_max) : lists_max_(lists_max) {}
 
   // The states of a list: submitted; enqueued, once there is room; ended; reported, when its `done`
-  // has returned.
+  // has returned. Requires: End and Report are called once for each Enqueue and Submit.
   void Submit() {
     absl::MutexLock lock(&mutex_);
     ++unreported_;
+    KILN_VALIDATE(*this, copies_to_.size());
   }
   void Enqueue() {
     absl::MutexLock lock(&mutex_);
     while (enqueued_ >= lists_max_) Wait();
     ++enqueued_;
+    KILN_VALIDATE(*this, copies_to_.size());
   }
   void End() {
     absl::MutexLock lock(&mutex_);
+    KILN_CHECK_GT(enqueued_, 0);
     --enqueued_;
+    KILN_VALIDATE(*this, copies_to_.size());
     fell_.SignalAll();
   }
   void Report() {
     absl::MutexLock lock(&mutex_);
+    KILN_CHECK_GT(unreported_, 0);
     --unreported_;
+    KILN_VALIDATE(*this, copies_to_.size());
     fell_.SignalAll();
   }
 
   // A copy counts until its `done` has returned. `written`: the buffer that it writes, or null.
+  // Requires: ReportCopy is called once for each StartCopy, with the same buffer.
   void StartCopy(const char* written) {
     absl::MutexLock lock(&mutex_);
     ++unreported_;
     if (written != nullptr) ++copies_to_[written];
+    KILN_VALIDATE(*this, copies_to_.size());
   }
   void ReportCopy(const char* written) {
     absl::MutexLock lock(&mutex_);
+    KILN_CHECK_GT(unreported_, 0);
     const auto found = copies_to_.find(written);
+    KILN_CHECK_EQ(found == copies_to_.end(), written == nullptr) << "a copy that was not started";
     if (found != copies_to_.end() && --found->second == 0) copies_to_.erase(found);
     --unreported_;
+    KILN_VALIDATE(*this, copies_to_.size());
     fell_.SignalAll();
   }
   // Blocks until no copy writes these buffers. A caller that learns the end of a list that waited
@@ -76,9 +88,24 @@ class InFlight {
   }
 
  private:
+  // Checks that copies that write a buffer are among what is unreported, and that counters are
+  // within their bounds.
+  void Validate() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
+    KILN_CHECK_GE(enqueued_, 0);
+    KILN_CHECK_LE(enqueued_, lists_max_);
+    KILN_CHECK_GE(waiting_, 0);
+    int64_t copies = 0;
+    for (const auto& [buffer, count] : copies_to_) {
+      KILN_CHECK(buffer != nullptr);
+      KILN_CHECK_GT(count, 0);
+      copies += count;
+    }
+    KILN_CHECK_LE(copies, unreported_);
+  }
   void Wait() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
     ++waiting_;
     fell_.Wait(&mutex_);
+    KILN_CHECK_GT(waiting_, 0);
     --waiting_;
   }
 

@@ -2,12 +2,14 @@
 
 #include "absl/strings/str_cat.h"
 #include "drivers/common/check.h"
+#include "proto/check/check.h"
 
 namespace kiln::drivers {
 
 ListCall::ListCall(const LaunchCommand& launch, size_t number)
     : kind(Kind::kLaunch), kernel(launch.kernel), points(PointsOf(launch)), command(number) {
   const std::vector<Access>& access = kernel->image().access;
+  KILN_CHECK(access.empty() || access.size() == launch.arguments.size()) << kernel->image().name;
   operands.reserve(launch.arguments.size());
   for (size_t i = 0; i < launch.arguments.size(); ++i)
     operands.push_back({launch.arguments[i], access.empty() ? Access::kReadWrite : access[i]});

@@ -4,6 +4,7 @@
 #include <variant>
 
 #include "absl/strings/str_cat.h"
+#include "proto/check/check.h"
 
 namespace kiln::drivers {
 
@@ -12,6 +13,8 @@ ListProgram::~ListProgram() {
 }
 
 absl::Status ListProgram::Build(CommandList list, HostSlots host_slots) {
+  KILN_CHECK(parts_.empty()) << "a list is built twice";
+  KILN_CHECK_EQ(needs_.slot_bytes.size(), list.num_slots);
   if (host_slots == HostSlots::kMirrored) {
     mirror_ = HostMirror(&list);
     if (absl::Status status = PlaceMirror(); !status.ok()) return status;
@@ -26,7 +29,22 @@ absl::Status ListProgram::Build(CommandList list, HostSlots host_slots) {
   }
   Close(Part::Then::kNothing, 0, 0);
   parts_.pop_back();
+  KILN_VALIDATE(*this, parts_.size());
   return absl::OkStatus();
+}
+
+void ListProgram::Validate() const {
+  KILN_CHECK(!parts_.empty());
+  KILN_CHECK_EQ(written_.size(), needs_.slot_bytes.size());
+  for (size_t i = 0; i < parts_.size(); ++i) {
+    const Part& part = parts_[i];
+    KILN_CHECK_EQ(part.begin, i == 0 ? 0 : parts_[i - 1].end);
+    KILN_CHECK_LE(part.begin, part.end);
+    KILN_CHECK_EQ(part.then == Part::Then::kNothing, i + 1 == parts_.size()) << "part " << i;
+    if (part.then == Part::Then::kNothing) continue;
+    KILN_CHECK(part.signal >= 0 && part.signal < needs_.signals) << part.signal;
+    KILN_CHECK_LT(part.command, num_commands_);
+  }
 }
 
 absl::Status ListProgram::PlaceMirror() {
@@ -54,6 +72,7 @@ absl::Status ListProgram::Take(const FillCommand& fill, size_t command) {
 
 absl::Status ListProgram::TakeCall(ListCall call) {
   for (const auto& [range, access] : call.operands) {
+    KILN_CHECK_LT(range.slot, written_.size());
     if (access != Access::kRead) written_[range.slot] = true;
   }
   return Add(std::move(call));
@@ -72,6 +91,7 @@ absl::Status ListProgram::Take(const WaitCommand& wait, size_t command) {
 void ListProgram::Close(Part::Then then, int signal, size_t command) {
   Part& part = parts_.back();
   part.end = EndPart();
+  KILN_CHECK_GE(part.end, part.begin) << "part " << parts_.size() - 1;
   part.then = then;
   part.signal = signal;
   part.command = command;
@@ -80,6 +100,7 @@ void ListProgram::Close(Part::Then then, int signal, size_t command) {
 }
 
 bool ListProgram::SlotsOverlap(absl::Span<char* const> addresses) const {
+  KILN_CHECK_EQ(addresses.size(), written_.size());
   if (std::find(written_.begin(), written_.end(), true) == written_.end()) return false;
   std::vector<size_t> order(addresses.size());
   for (size_t i = 0; i < order.size(); ++i) order[i] = i;
@@ -98,6 +119,9 @@ bool ListProgram::SlotsOverlap(absl::Span<char* const> addresses) const {
 }
 
 void ListRun::EnqueueAll(const ListProgram& program, const SteadyClock& now, OnSignal on_signal) {
+  KILN_CHECK_EQ(slots.size(), program.num_slots());
+  KILN_CHECK_EQ(buffers.size(), slots.size());
+  KILN_CHECK(!program.needs().needs_group || options.group != nullptr);
   absl::Status& status = result.status;
   if (options.time_commands) result.command_seconds.assign(program.num_commands(), 0);
   const HostMirror::Run copies{buffers, now, &result.command_seconds};
@@ -110,6 +134,7 @@ void ListRun::EnqueueAll(const ListProgram& program, const SteadyClock& now, OnS
     if (status.ok()) status = EndPart(program.parts()[i], now, on_signal);
   }
   if (status.ok()) status = End();
+  if (options.time_commands) KILN_CHECK_EQ(result.command_seconds.size(), program.num_commands());
 }
 
 absl::Status ListRun::EndPart(const ListProgram::Part& part, const SteadyClock& now,

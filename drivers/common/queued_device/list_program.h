@@ -73,7 +73,7 @@ class ListProgram {
 
   // Calls Add and EndPart for the commands of the list. INVALID_ARGUMENT: a kernel does not belong
   // to this context. RESOURCE_EXHAUSTED: no memory for the mirror. Requires: CheckCommandList gave
-  // needs() for this list.
+  // needs() for this list; it is called once.
   enum class HostSlots : uint8_t { kMirrored, kDirect };
   absl::Status Build(CommandList list, HostSlots host_slots = HostSlots::kMirrored);
 
@@ -83,6 +83,8 @@ class ListProgram {
   // Ends a part. Returns the number of calls so far.
   virtual size_t EndPart() = 0;
 
+  // Checks that parts follow one another without a gap, each but the last with a signal or a wait.
+  void Validate() const;
   absl::Status PlaceMirror();
   absl::Status Take(const LaunchCommand& launch, size_t command);
   absl::Status Take(const CopyCommand& copy, size_t command);

@@ -6,6 +6,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "drivers/common/check.h"
+#include "proto/check/check.h"
 
 namespace kiln::drivers {
 namespace {
@@ -22,7 +23,10 @@ class QueuedBuffer : public Buffer {
   // context, since buffers may outlive their device.
   QueuedBuffer(std::shared_ptr<CachingAllocator> allocator, const DeviceContext& owner,
                void* memory, int64_t bytes)
-      : allocator_(std::move(allocator)), owner_(owner), memory_(memory), bytes_(bytes) {}
+      : allocator_(std::move(allocator)), owner_(owner), memory_(memory), bytes_(bytes) {
+    KILN_CHECK(memory_ != nullptr) << bytes_ << " bytes";
+    KILN_CHECK_GE(bytes_, 0);
+  }
   ~QueuedBuffer() override { allocator_->Free(memory_, bytes_); }
 
   int64_t bytes() const override { return bytes_; }
@@ -38,7 +42,9 @@ class QueuedBuffer : public Buffer {
 
 class QueuedList : public PreparedList {
  public:
-  explicit QueuedList(std::shared_ptr<ListProgram> program) : program_(std::move(program)) {}
+  explicit QueuedList(std::shared_ptr<ListProgram> program) : program_(std::move(program)) {
+    KILN_CHECK(program_ != nullptr);
+  }
   // Shared with the submissions in flight, so that a list may be destroyed before they end.
   const std::shared_ptr<ListProgram>& program() const { return program_; }
   int64_t host_bytes() const override { return static_cast<int64_t>(program_->mirror().bytes()); }
@@ -147,6 +153,7 @@ absl::Status QueuedDevice::Submit(PreparedList& list, absl::Span<Buffer* const> 
     if (!address.ok()) return address.status();
     run->slots.push_back(*address);
   }
+  KILN_CHECK_EQ(run->slots.size(), program->num_slots());
   run->buffers.assign(slots.begin(), slots.end());
   run->options = std::move(options);
   run->done = std::move(done);
@@ -161,10 +168,12 @@ void QueuedDevice::Start(Submission submission) {
   ListRun& run = *submission.run;
   in_flight_.Enqueue();
   in_flight_.AwaitCopiesTo(run.slots);
+  KILN_CHECK(run.done != nullptr);
   run.start = now_();
   run.result.status = submission.on->vendor->context()->Health();
   if (run.result.status.ok()) {
     run.EnqueueAll(*submission.program, now_, [&](std::shared_ptr<Completion> before, int signal) {
+      KILN_CHECK(run.options.group != nullptr) << "signal " << signal;
       completions_.Push(
           [on = submission.on, group = run.options.group, signal, before = std::move(before)] {
             RaiseAfter(*on, before.get(), *group, signal);
@@ -256,6 +265,7 @@ absl::Status QueuedDevice::StartCopyToHost(const Buffer& source, int64_t offset,
 absl::Status QueuedDevice::StartCopy(const Opened& on, const char* written,
                                      std::function<absl::Status()> copy, CopyDone done) {
   if (absl::Status status = on.vendor->context()->AskHealth(); !status.ok()) return status;
+  KILN_CHECK(done != nullptr);
   in_flight_.StartCopy(written);
   copies_.Push([this, written, copy = std::move(copy), done = std::move(done)] {
     done(copy());

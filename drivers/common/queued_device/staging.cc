@@ -4,6 +4,8 @@
 #include <cstring>
 #include <utility>
 
+#include "proto/check/check.h"
+
 namespace kiln::drivers {
 namespace {
 
@@ -16,6 +18,7 @@ absl::Status Staging::Place() {
   for (size_t i = 0; i < kPieces; ++i) {
     const auto memory = owner_->AllocateHostMemory(kPieceBytes);
     if (!memory.ok()) return memory.status();
+    KILN_CHECK(pieces_[i].memory == nullptr) << "piece " << i << " is placed twice";
     pieces_[i] = {.number = i, .memory = *memory};
   }
   return absl::OkStatus();
@@ -28,8 +31,20 @@ Staging::~Staging() {
   }
 }
 
+void Staging::Validate() const {
+  for (size_t i = 0; i < kPieces; ++i) {
+    KILN_CHECK_EQ(pieces_[i].number, i);
+    KILN_CHECK(pieces_[i].memory != nullptr) << "piece " << i;
+    KILN_CHECK(!pieces_[i].in_flight) << "piece " << i;
+    for (size_t before = 0; before < i; ++before)
+      KILN_CHECK(pieces_[before].memory != pieces_[i].memory) << "pieces " << before << ", " << i;
+  }
+}
+
 absl::Status Staging::StartPiece(Piece& piece, Direction direction, char* to, const char* from,
                                  size_t bytes) {
+  KILN_CHECK(!piece.in_flight) << "piece " << piece.number;
+  KILN_CHECK(bytes > 0 && bytes <= kPieceBytes) << bytes;
   absl::Status status = Start(piece.number, direction, to, from, bytes);
   piece.in_flight = status.ok();
   return status;
@@ -44,6 +59,7 @@ absl::Status Staging::End(absl::Status status) {
     const absl::Status ended = AwaitPiece(piece);
     if (status.ok()) status = ended;
   }
+  KILN_VALIDATE(*this, kPieces);
   return status;
 }
 

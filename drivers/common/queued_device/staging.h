@@ -47,6 +47,10 @@ class Staging : public HostCopies {
   // Waits for the piece's transfer.
   virtual absl::Status Await(size_t piece) = 0;
 
+  // Checks that every piece has memory and its own number, and that none is in flight, as between
+  // two copies.
+  void Validate() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  // Requires: the piece is not in flight, and has room for `bytes`.
   absl::Status StartPiece(Piece& piece, Direction direction, char* to, const char* from,
                           size_t bytes) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   absl::Status AwaitPiece(Piece& piece) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
