@@ -155,7 +155,10 @@ class Programs : public v1::ProgramService::Service {
       if (kernel.name() == "slow") {
         kernel.set_refused_schedule("split 0 3");
         kernel.set_refusal("element 7 of out2 gets another value");
+        kernel.set_setting_refusal("stage 0: lanes is 5");
       }
+      kernel.set_setting("setting 1\nstage 0 form=panel lanes=8\nstage 1 form=scalar\n");
+      kernel.set_setting_ignored("polish=3");
       kernel.set_source("source of " + kernel.name());
       if (request->with_assembly()) kernel.set_assembly("assembly of " + kernel.name());
     }
@@ -427,6 +430,15 @@ TEST_F(CliTest, ExplainShowsRefusedSchedules) {
               HasSubstr("refused schedule\nsplit 0 3\nelement 7 of out2 gets another value"));
   ASSERT_EQ(Run({"explain", "train_step", "--kernel", "quick"}), 0) << error();
   EXPECT_THAT(out(), Not(HasSubstr("refused")));
+}
+
+TEST_F(CliTest, ExplainSaysWhatBecameOfSettings) {
+  ASSERT_EQ(Run({"explain", "train_step", "--kernel", "quick"}), 0) << error();
+  EXPECT_THAT(out(), HasSubstr("\ntuned     stage 0 form=panel lanes=8; stage 1 form=scalar "
+                               "(ignored: polish=3)\n"));
+  ASSERT_EQ(Run({"explain", "train_step", "--kernel", "slow"}), 0) << error();
+  EXPECT_THAT(out(), HasSubstr("\ntuned     no; the stored setting cannot be used: stage 0: lanes "
+                               "is 5 (ignored: polish=3)\n"));
 }
 
 TEST_F(CliTest, ExplainOneKernel) {
