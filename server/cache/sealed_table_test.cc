@@ -1,4 +1,4 @@
-// What kernel_cache_test.cc does not use of a sealed table.
+// The parts of a sealed table that kernel_cache_test.cc does not use.
 #include "server/cache/sealed_table.h"
 
 #include <sqlite3.h>
