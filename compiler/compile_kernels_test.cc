@@ -138,7 +138,8 @@ TEST(TunedKernelsTest, TheSettingIsAskedForByTheCanonicalKernelAndTheTarget) {
 
 TEST(TunedKernelsTest, ASettingThatCannotBeUsedLeavesTheHeuristic) {
   const CompiledKernel untuned = CompileRowSums(Avx2(), {});
-  const std::string later = absl::StrCat("setting ", SettingVersion() + 1, "\nstage 0 lanes=8\n");
+  const std::string later =
+      absl::StrCat("setting ", search::kSettingVersion + 1, "\nstage 0 lanes=8\n");
   const std::pair<std::string, std::string> refused[] = {
       {"nonsense", "starts with the line 'setting 1'"},
       {later, "starts with the line 'setting 1'"},

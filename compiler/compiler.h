@@ -192,10 +192,6 @@ absl::StatusOr<std::string> Disassemble(const drivers::KernelImage& image,
 // Identifies this compiler and its LLVM; part of every cache key.
 std::string Version();
 
-// The version of settings that this compiler reads: the number in a setting's first line. It
-// changes far less often than Version.
-int SettingVersion();
-
 }  // namespace kiln::compiler
 
 #endif  // KILN_COMPILER_COMPILER_H_

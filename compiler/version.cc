@@ -1,7 +1,6 @@
 #include "absl/strings/str_cat.h"
 #include "compiler/codegen/codegen.h"
 #include "compiler/compiler.h"
-#include "compiler/search/knobs/setting.h"
 #include "compiler_fingerprint.h"
 
 namespace kiln::compiler {
@@ -11,7 +10,5 @@ std::string Version() {
   // used.
   return absl::StrCat("kiln-compiler ", KILN_COMPILER_FINGERPRINT, ", ", codegen::LlvmVersion());
 }
-
-int SettingVersion() { return search::kSettingVersion; }
 
 }  // namespace kiln::compiler

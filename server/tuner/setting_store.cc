@@ -4,7 +4,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "compiler/compiler.h"
+#include "compiler/search/knobs/setting.h"
 #include "proto/coding/coding.h"
 #include "server/log/log.h"
 
@@ -88,7 +88,7 @@ std::optional<std::string> SettingStore::SettingFor(const std::string& kernel,
 std::optional<TunedSetting> SettingStore::Find(const std::string& kernel,
                                                const std::string& hardware) {
   std::optional<std::string> bytes;
-  table_.Get(KeyOf(kernel, hardware, compiler::SettingVersion()), &bytes);
+  table_.Get(KeyOf(kernel, hardware, search::kSettingVersion), &bytes);
   return bytes ? Decode(*bytes) : std::nullopt;
 }
 
@@ -97,14 +97,15 @@ absl::Status SettingStore::Put(const TunedSetting& setting) {
   return table_.Put(KeyOf(setting), Encode(setting));
 }
 
-absl::StatusOr<std::string> SettingStore::Export() {
+absl::StatusOr<SettingStore::Exported> SettingStore::Export() {
   std::vector<TunedSetting> settings;
   const absl::Status read = table_.ForEach([&settings](std::string_view bytes) {
     if (std::optional<TunedSetting> setting = Decode(bytes))
       settings.push_back(*std::move(setting));
   });
   if (!read.ok()) return read;
-  return PrintSettings(std::move(settings));
+  const int count = static_cast<int>(settings.size());
+  return Exported{.text = PrintSettings(std::move(settings)), .settings = count};
 }
 
 absl::StatusOr<SettingStore::Imported> SettingStore::Import(std::string_view text) {

@@ -30,7 +30,8 @@ class SettingStore {
     std::string folder;  // created if it does not exist
     // The settings that were not used for the longest time are evicted first.
     int64_t entries_max = 20'000;
-    int64_t bytes_max = int64_t{64} << 20;
+    // The exported text then fits a message of the largest size that the daemon takes.
+    int64_t bytes_max = int64_t{32} << 20;
     std::function<absl::Time()> now;  // for the times of use
   };
   struct Statistics {
@@ -59,8 +60,13 @@ class SettingStore {
   // (SealedTable::Put).
   absl::Status Put(const TunedSetting& setting);
 
-  // Returns all settings as PrintSettings writes them. UNAVAILABLE: the table cannot be read.
-  absl::StatusOr<std::string> Export();
+  struct Exported {
+    std::string text;  // PrintSettings
+    int settings = 0;
+  };
+
+  // Returns all settings. UNAVAILABLE: the table cannot be read.
+  absl::StatusOr<Exported> Export();
 
   // Stores the settings of a text from Export, except those for which one is stored that is at
   // least as fast. Settings of other hardware and other versions are stored, too.

@@ -13,6 +13,7 @@
 #include "absl/strings/str_replace.h"
 #include "compiler/compiler.h"
 #include "compiler/graph/text.h"
+#include "compiler/search/knobs/setting.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "server/cache/testing/read_only_folder.h"
@@ -37,7 +38,7 @@ drivers::Target Avx2Processor() {
 TunedSetting SettingOf(const std::string& kernel, double seconds_after = 0.5) {
   return {.kernel = kernel + "\n",
           .hardware = Avx2Processor().HardwareKey(),
-          .version = compiler::SettingVersion(),
+          .version = search::kSettingVersion,
           .setting = "setting 1\nstage 0 form=sum_lanes vectors=2\n",
           .seconds_before = 1,
           .seconds_after = seconds_after,
@@ -91,7 +92,7 @@ TEST_F(SettingStoreTest, KernelHardwareAndVersionAreTheKey) {
   other.limits.compute_units = 64;
   EXPECT_EQ(store->SettingFor("k\n", other), std::nullopt);
   TunedSetting later = SettingOf("k");
-  later.version = compiler::SettingVersion() + 1;
+  later.version = search::kSettingVersion + 1;
   later.setting = "setting 2\n";
   Put(*store, later);
   EXPECT_EQ(Find(*store, "k"), SettingOf("k"));
@@ -157,24 +158,26 @@ TEST_F(SettingStoreTest, ExportAndImportGiveTheSameStore) {
   TunedSetting elsewhere = SettingOf("k0");
   elsewhere.hardware = "another GPU \xff\n";
   Put(*first, elsewhere);
-  const auto text = first->Export();
-  ASSERT_TRUE(text.ok()) << text.status();
+  const auto exported = first->Export();
+  ASSERT_TRUE(exported.ok()) << exported.status();
+  EXPECT_EQ(exported->settings, 6);
+  const std::string& text = exported->text;
   auto second = Open("b");
-  const auto imported = second->Import(*text);
+  const auto imported = second->Import(text);
   ASSERT_TRUE(imported.ok()) << imported.status();
   EXPECT_EQ(imported->added, 6);
-  EXPECT_EQ(*second->Export(), *text);
+  EXPECT_EQ(second->Export()->text, text);
   EXPECT_EQ(second->Find("k0\n", elsewhere.hardware), elsewhere);
-  EXPECT_EQ(second->Import(*text)->kept, 6);
-  EXPECT_EQ(*Open("b")->Export(), *text);
+  EXPECT_EQ(second->Import(text)->kept, 6);
+  EXPECT_EQ(Open("b")->Export()->text, text);
 }
 
 TEST_F(SettingStoreTest, TheFasterOfTwoSettingsIsKept) {
   auto slow = Open("a"), fast = Open("b");
   Put(*slow, SettingOf("k", 0.5));
   Put(*fast, SettingOf("k", 0.25));
-  const std::string slow_text = *slow->Export();
-  EXPECT_EQ(slow->Import(*fast->Export())->replaced, 1);
+  const std::string slow_text = slow->Export()->text;
+  EXPECT_EQ(slow->Import(fast->Export()->text)->replaced, 1);
   EXPECT_EQ(fast->Import(slow_text)->kept, 1);
   EXPECT_EQ(Find(*slow, "k")->seconds_after, 0.25);
   EXPECT_EQ(Find(*fast, "k")->seconds_after, 0.25);
@@ -183,13 +186,13 @@ TEST_F(SettingStoreTest, TheFasterOfTwoSettingsIsKept) {
 TEST_F(SettingStoreTest, ATextWithAMistakeImportsNothing) {
   auto store = Open();
   Put(*store, SettingOf("k", 0.5));
-  const std::string before = *store->Export();
+  const std::string before = store->Export()->text;
   std::string text = PrintSettings({SettingOf("a"), SettingOf("b"), SettingOf("k", 0.1)});
   text = absl::StrReplaceAll(text, {{"end of 3", "end of 4"}});
   for (const std::string& garbage :
        {text, std::string("garbage"), std::string(), before + "more", std::string(1000, '\0')}) {
     EXPECT_TRUE(absl::IsInvalidArgument(store->Import(garbage).status()));
-    EXPECT_EQ(*store->Export(), before);
+    EXPECT_EQ(store->Export()->text, before);
   }
 }
 
@@ -321,7 +324,7 @@ TEST_F(SettingStoreTest, AnImportedSettingGivesIdenticalMachineCode) {
   EXPECT_EQ(tuned.setting_refusal, "");
   EXPECT_NE(tuned.image.code, untuned.image.code);
   auto second = Open("b");
-  ASSERT_TRUE(second->Import(*first->Export()).ok());
+  ASSERT_TRUE(second->Import(first->Export()->text).ok());
   EXPECT_EQ(CompileSums(target, second.get()).image.Serialize(), tuned.image.Serialize());
 }
 

@@ -18,7 +18,7 @@ struct TunedSetting {
   // Canonical (compiler::CompiledKernel::ir); ends with a line feed.
   std::string kernel;
   std::string hardware;  // drivers::Target::HardwareKey, on which it was measured
-  int version = 1;       // compiler::SettingVersion of `setting`
+  int version = 1;       // search::kSettingVersion of `setting`
   // As text, which ends with a line feed. Empty: nothing was faster than the heuristic's.
   std::string setting;
   // Of one launch: with the heuristic's schedule, and with this one.

@@ -333,7 +333,7 @@ TEST_F(ExamplesTest, SettingStore) {
   }
   for (const tuner::TunedSetting& setting : ExampleSettings())
     EXPECT_EQ(open()->Find(setting.kernel, setting.hardware), setting);
-  EXPECT_EQ(*open()->Export(), Content(ExamplePath("settings.txt")));
+  EXPECT_EQ(open()->Export()->text, Content(ExamplePath("settings.txt")));
 }
 
 workers::KernelJob ExampleJob() {
