@@ -4,10 +4,12 @@
 #include <optional>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "absl/container/flat_hash_map.h"
 #include "absl/strings/cord.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
 #include "compiler/cached_kernel.h"
 #include "compiler/codegen/codegen.h"
 #include "compiler/kernel/lower.h"
@@ -62,16 +64,41 @@ struct Scheduled {
   std::string key;
   std::optional<CompiledKernel> known;
   schedule::Schedule schedule;
+  std::string setting;  // from Options::tuned; empty: none
+  // As in CompiledKernel. Without a refusal, `schedule` is made from the setting.
+  std::string setting_refusal;
+  std::string setting_ignored;
   // The time taken so far; `reading` is part of `time`.
   absl::Duration reading = absl::ZeroDuration();
   absl::Duration time = absl::ZeroDuration();
 };
 
+// Sets the schedule of a kernel: that of its setting if it has one that can be used, else the
+// heuristic's.
+void Choose(const kernel::Kernel& kernel, const Machine& machine, Scheduled* scheduled) {
+  if (!scheduled->setting.empty()) {
+    std::vector<std::string> ignored;
+    absl::StatusOr<schedule::Schedule> tuned =
+        machine.code.choose_by(kernel, machine.target, scheduled->setting, &ignored);
+    scheduled->setting_ignored = absl::StrJoin(ignored, "; ");
+    if (tuned.ok()) {
+      scheduled->schedule = *std::move(tuned);
+      return;
+    }
+    scheduled->setting_refusal = std::string(tuned.status().message());
+  }
+  scheduled->schedule = machine.code.choose(kernel, machine.target);
+}
+
 Scheduled FetchOrSchedule(const Lowered& lowered, const Machine& machine, const Options& options,
                           bool plain) {
   const absl::Time start = TimeOf(options);
   Scheduled scheduled;
-  scheduled.key = CacheKey(lowered.text, machine.target, options.disabled_passes);
+  if (options.tuned && !plain) {
+    scheduled.setting = options.tuned(lowered.text, machine.target).value_or("");
+  }
+  scheduled.key =
+      CacheKey(lowered.text, machine.target, options.disabled_passes, scheduled.setting);
   if (options.cache != nullptr) {
     if (std::optional<std::string> bytes = options.cache->Get(scheduled.key)) {
       scheduled.known = DecodeCachedKernel(*bytes);
@@ -79,9 +106,7 @@ Scheduled FetchOrSchedule(const Lowered& lowered, const Machine& machine, const 
   }
   scheduled.reading = TimeOf(options) - start;
   // A cached kernel includes its schedule.
-  if (!scheduled.known && !plain) {
-    scheduled.schedule = machine.code.choose(lowered.kernel->kernel, machine.target);
-  }
+  if (!scheduled.known && !plain) Choose(lowered.kernel->kernel, machine, &scheduled);
   scheduled.time = TimeOf(options) - start;
   return scheduled;
 }
@@ -122,13 +147,30 @@ absl::Status ErrorOf(const kernel::Kernel& kernel, const absl::Status& error) {
   return named;
 }
 
-// If the proof refuses a schedule, the plain schedule replaces it: slow, but never wrong.
-absl::StatusOr<CompiledKernel> Emit(const Lowered& lowered, schedule::Schedule schedule,
+// Whether a kernel with a setting may be compiled without it. Workers that have ended or cannot be
+// started say nothing about the setting.
+bool IsOfSetting(const absl::Status& error) {
+  return !error.ok() && !absl::IsUnavailable(error) && !absl::IsCancelled(error);
+}
+
+// If a schedule made from a setting cannot be compiled, the heuristic's replaces it. If the proof
+// refuses a schedule of the heuristic, the plain schedule replaces it: slow, but never wrong.
+absl::StatusOr<CompiledKernel> Emit(const Lowered& lowered, const Scheduled& scheduled,
                                     const Machine& machine, const Options& options,
                                     EmitTimes* times) {
   CompiledKernel compiled;
+  compiled.setting = scheduled.setting;
+  compiled.setting_refusal = scheduled.setting_refusal;
+  compiled.setting_ignored = scheduled.setting_ignored;
+  schedule::Schedule schedule = scheduled.schedule;
   absl::StatusOr<drivers::KernelImage> image =
       MakeImage(lowered, schedule, machine, options, times);
+  const bool is_tuned = !compiled.setting.empty() && compiled.setting_refusal.empty();
+  if (is_tuned && IsOfSetting(image.status())) {
+    compiled.setting_refusal = std::string(image.status().message());
+    schedule = machine.code.choose(lowered.kernel->kernel, machine.target);
+    image = MakeImage(lowered, schedule, machine, options, times);
+  }
   if (proof::IsDisproof(image.status()) && !schedule.directives.empty()) {
     compiled.refused_schedule = schedule::Print(schedule);
     compiled.refusal = std::string(image.status().message());
@@ -147,7 +189,7 @@ absl::StatusOr<CompiledKernel> Finish(const std::shared_ptr<const Lowered>& lowe
   const absl::Time start = TimeOf(options);
   absl::StatusOr<CompiledKernel> compiled =
       scheduled.known ? absl::StatusOr<CompiledKernel>(*std::move(scheduled.known))
-                      : Emit(*lowered, std::move(scheduled.schedule), machine, options, times);
+                      : Emit(*lowered, scheduled, machine, options, times);
   if (!compiled.ok()) return compiled.status();
   compiled->ir = lowered->text;
   // Written only on request.

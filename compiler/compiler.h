@@ -39,6 +39,13 @@ struct CompiledKernel {
   // difference. `schedule` is then the plain one. Empty for all others.
   std::string refused_schedule;
   std::string refusal;
+  // The setting that Options::tuned returned for the kernel; empty if it returned none.
+  std::string setting;
+  // Why `setting` could not be used, so that the schedule is the heuristic's; empty if it was used.
+  std::string setting_refusal;
+  // The knobs of `setting` that were not used because this version does not have them, or not for
+  // this kernel, with reasons; the heuristic chose the values of others instead.
+  std::string setting_ignored;
   // Returns the scheduled loops as OpenCL C, for people; written when called. Thread-safe.
   std::function<absl::StatusOr<std::string>()> source;
   std::string assembly;  // only with Options::keep_assembly; otherwise use Disassemble(image)
@@ -136,6 +143,14 @@ struct Options {
   // compile a kernel.
   workers::KernelCompiler* kernel_compiler = nullptr;
   bool keep_assembly = false;
+  // Returns the setting that was measured to be the fastest for a kernel on a target, as text
+  // (search/knobs/setting.h); nullopt if none is known. The kernel is canonical: kernel::Print, as
+  // in CompiledKernel::ir. Its schedule is then made from the setting, and proved like any other.
+  // If that is not possible, the heuristic decides, as it does for all kernels if this is null. The
+  // text may be untrusted. Called on any thread, several times at once.
+  std::function<std::optional<std::string>(const std::string& kernel,
+                                           const drivers::Target& target)>
+      tuned;
   // For a graph in stages (graph/stages.h): the number of the device whose program is made.
   int stage = 0;
   // Passes of pipeline.cc that are skipped, for debugging: the results are the same. Without

@@ -1,6 +1,8 @@
 #include "compiler/machine_codes.h"
 
 #include <string>
+#include <string_view>
+#include <vector>
 
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
@@ -16,6 +18,7 @@
 #include "compiler/codegen/x86/x86.h"
 #include "compiler/search/heuristics/heuristic.h"
 #include "compiler/search/heuristics/thread_chooser.h"
+#include "compiler/search/space.h"
 
 namespace kiln::compiler {
 namespace {
@@ -23,11 +26,21 @@ namespace {
 using codegen::Code;
 using codegen::MachineCode;
 
+template <search::Machine machine>
+absl::StatusOr<schedule::Schedule> ChooseBy(const kernel::Kernel& kernel,
+                                            const drivers::Target& target, std::string_view setting,
+                                            std::vector<std::string>* ignored) {
+  return search::WriteStored(kernel, target, machine, setting, ignored);
+}
+constexpr auto kByLanes = ChooseBy<search::Machine::kLanes>;
+constexpr auto kByThreads = ChooseBy<search::Machine::kThreads>;
+
 // For devices that execute nothing: everything except machine code is made.
 constexpr MachineCode kNothing = {
     .architecture = "null",
     .supports = [](const ir::Node*, const drivers::Target&) { return true; },
     .choose = search::Choose,
+    .choose_by = kByLanes,
     .assemble = [](const kernel::Kernel&, const schedule::LoopProgram&,
                    const drivers::Target&) -> absl::StatusOr<Code> { return Code(); },
     .disassemble = [](const drivers::KernelImage&,
@@ -38,26 +51,31 @@ constexpr MachineCode kMachineCodes[] = {
     {.architecture = codegen::kX86Architecture,
      .supports = codegen::IsX86Supported,
      .choose = search::Choose,
+     .choose_by = kByLanes,
      .assemble = codegen::AssembleX86,
      .disassemble = codegen::DisassembleX86},
     {.architecture = codegen::kOpenClArchitecture,
      .supports = codegen::IsOpenClSupported,
      .choose = search::ChooseThreads,
+     .choose_by = kByThreads,
      .assemble = codegen::AssembleOpenCl,
      .disassemble = codegen::DisassembleOpenCl},
     {.architecture = codegen::kPtxArchitecture,
      .supports = codegen::IsPtxSupported,
      .choose = search::ChooseThreads,
+     .choose_by = kByThreads,
      .assemble = codegen::AssemblePtx,
      .disassemble = codegen::DisassemblePtx},
     {.architecture = codegen::kAmdgcnArchitecture,
      .supports = codegen::IsAmdgcnSupported,
      .choose = search::ChooseThreads,
+     .choose_by = kByThreads,
      .assemble = codegen::AssembleAmdgcn,
      .disassemble = codegen::DisassembleAmdgcn},
     {.architecture = codegen::kSpirvArchitecture,
      .supports = codegen::IsSpirvSupported,
      .choose = search::ChooseThreads,
+     .choose_by = kByThreads,
      .assemble = codegen::AssembleSpirv,
      .disassemble = codegen::DisassembleSpirv},
     kNothing,

@@ -36,7 +36,8 @@ TEST(MachineCodesTest, EveryRowIsWholeAndFound) {
   std::set<std::string_view> architectures;
   for (const codegen::MachineCode& row : MachineCodes()) {
     EXPECT_TRUE(architectures.insert(row.architecture).second) << row.architecture;
-    EXPECT_TRUE(row.supports && row.choose && row.assemble && row.disassemble) << row.architecture;
+    EXPECT_TRUE(row.supports && row.choose && row.choose_by && row.assemble && row.disassemble)
+        << row.architecture;
     const auto found = FindMachineCode(row.architecture);
     ASSERT_TRUE(found.ok()) << found.status();
     EXPECT_EQ(*found, &row);

@@ -52,6 +52,7 @@
 #include "server/sessions/checkpoint/writer.h"
 #include "server/sessions/registry.h"
 #include "server/state/folder_lock.h"
+#include "server/tuner/setting_store.h"
 #include "server/upkeep.h"
 
 namespace kiln {
@@ -135,6 +136,7 @@ struct Daemon::Implementation {
   absl::Status OpenUsers();
   absl::StatusOr<cache::Secret> OpenTokenKey(const std::string& path);
   void MakeKernelCache();
+  void MakeSettingStore();
   void MakeCompileWorkers(std::vector<std::string> command);
   void MakePrograms(runtime::CompileFunction compile);
   void MakeRegistry();
@@ -179,6 +181,7 @@ struct Daemon::Implementation {
   std::unique_ptr<quota::LimitStore> limits;
   std::unique_ptr<rpc::Access> access;
   std::unique_ptr<cache::KernelCache> kernel_cache;
+  std::unique_ptr<tuner::SettingStore> settings;
   // Null: kernels are compiled in this process.
   std::unique_ptr<workers::Pool> compile_workers;
   std::unique_ptr<workers::Pool> finish_workers;  // these open vendors' libraries
@@ -301,6 +304,11 @@ void Daemon::Implementation::MakeKernelCache() {
   });
 }
 
+void Daemon::Implementation::MakeSettingStore() {
+  settings = std::make_unique<tuner::SettingStore>(
+      tuner::SettingStore::Options{.folder = config.cache_folder, .now = clock.wall});
+}
+
 void Daemon::Implementation::MakeCompileWorkers(std::vector<std::string> command) {
   if (command.empty()) return;
   workers::Pool::Options options;
@@ -342,6 +350,9 @@ void Daemon::Implementation::MakePrograms(runtime::CompileFunction compile) {
   options.compile = std::move(compile);
   options.kernel_cache = kernel_cache.get();
   options.kernel_compiler = kernel_compiler.get();
+  options.tuned = [this](const std::string& kernel, const drivers::Target& target) {
+    return settings->SettingFor(kernel, target);
+  };
   options.metrics = &metrics;
   options.clock = clock;
   options.threads = {.threads = kCompileThreads,
@@ -407,6 +418,8 @@ void Daemon::Implementation::FillServiceParts() {
   static_cast<rpc::ServiceParts&>(admin) = common;
   admin.programs = programs.get();
   admin.kernel_cache = kernel_cache.get();
+  admin.settings = settings.get();
+  admin.slow_calls = explanations.get();
   admin.users = users.get();
   admin.audit = audit.get();
   admin.limits = limits.get();
@@ -645,6 +658,7 @@ absl::StatusOr<std::unique_ptr<Daemon>> Daemon::Start(const config::Config& conf
   implementation->service_parts.devices.drivers = std::move(opened->reports);
   if (absl::Status status = implementation->OpenUsers(); !status.ok()) return status;
   implementation->MakeKernelCache();
+  implementation->MakeSettingStore();
   implementation->MakeCompileWorkers(std::move(parts.compile_worker));
   implementation->MakePrograms(std::move(parts.compile));
   implementation->OpenCheckpoints();

@@ -2,6 +2,7 @@
 #include <unistd.h>
 
 #include <atomic>
+#include <fstream>
 #include <map>
 #include <sstream>
 
@@ -155,7 +156,10 @@ class Programs : public v1::ProgramService::Service {
       if (kernel.name() == "slow") {
         kernel.set_refused_schedule("split 0 3");
         kernel.set_refusal("element 7 of out2 gets another value");
+        kernel.set_setting_refusal("stage 0: lanes is 5");
       }
+      kernel.set_setting("setting 1\nstage 0 form=panel lanes=8\nstage 1 form=scalar\n");
+      kernel.set_setting_ignored("polish=3");
       kernel.set_source("source of " + kernel.name());
       if (request->with_assembly()) kernel.set_assembly("assembly of " + kernel.name());
     }
@@ -174,6 +178,21 @@ class Admin : public v1::AdminService::Service {
   grpc::Status ClearCache(grpc::ServerContext*, const v1::ClearCacheRequest*,
                           v1::ClearCacheResponse* answer) override {
     answer->set_kernels_deleted(42);
+    return grpc::Status::OK;
+  }
+  grpc::Status ExportSettings(grpc::ServerContext*, const v1::ExportSettingsRequest*,
+                              v1::ExportSettingsResponse* answer) override {
+    answer->set_text("kiln settings 1\nend of 0\n");
+    answer->set_settings(7);
+    return grpc::Status::OK;
+  }
+  grpc::Status ImportSettings(grpc::ServerContext*, const v1::ImportSettingsRequest* request,
+                              v1::ImportSettingsResponse* answer) override {
+    if (request->text() != "kiln settings 1\nend of 0\n")
+      return {grpc::StatusCode::INVALID_ARGUMENT, "line 1: not settings"};
+    answer->set_added(1);
+    answer->set_replaced(2);
+    answer->set_kept(3);
     return grpc::Status::OK;
   }
   // Returns another start time after it has been stopped, as the next daemon does.
@@ -427,6 +446,34 @@ TEST_F(CliTest, ExplainShowsRefusedSchedules) {
               HasSubstr("refused schedule\nsplit 0 3\nelement 7 of out2 gets another value"));
   ASSERT_EQ(Run({"explain", "train_step", "--kernel", "quick"}), 0) << error();
   EXPECT_THAT(out(), Not(HasSubstr("refused")));
+}
+
+TEST_F(CliTest, ExplainSaysWhatBecameOfSettings) {
+  ASSERT_EQ(Run({"explain", "train_step", "--kernel", "quick"}), 0) << error();
+  EXPECT_THAT(out(), HasSubstr("\ntuned     stage 0 form=panel lanes=8; stage 1 form=scalar "
+                               "(ignored: polish=3)\n"));
+  ASSERT_EQ(Run({"explain", "train_step", "--kernel", "slow"}), 0) << error();
+  EXPECT_THAT(out(), HasSubstr("\ntuned     no; the stored setting cannot be used: stage 0: lanes "
+                               "is 5 (ignored: polish=3)\n"));
+}
+
+TEST_F(CliTest, TuneMovesSettings) {
+  const std::string file = absl::StrCat(::testing::TempDir(), "/settings-", getpid());
+  ASSERT_EQ(Run({"tune", "export", file}), 0) << error();
+  EXPECT_EQ(out(), "wrote 7 settings\n");
+  ASSERT_EQ(Run({"tune", "import", file}), 0) << error();
+  EXPECT_EQ(out(), "added 1 settings, replaced 2 by faster ones, kept 3\n");
+  ASSERT_EQ(Run({"tune", "import", file, "--json"}), 0) << error();
+  EXPECT_THAT(out(), HasSubstr("\"replaced\": 2"));
+  std::ofstream(file) << "garbage";
+  EXPECT_EQ(Run({"tune", "import", file}), 1);
+  EXPECT_THAT(error(), HasSubstr(file + ": line 1: not settings"));
+  unlink(file.c_str());
+  EXPECT_EQ(Run({"tune", "import", file}), 1);
+  EXPECT_THAT(error(), HasSubstr("cannot read the file"));
+  EXPECT_EQ(Run({"tune", "export", file + "/none"}), 1);
+  EXPECT_THAT(error(), HasSubstr("cannot write the file"));
+  EXPECT_EQ(Run({"tune", "export"}), 2);
 }
 
 TEST_F(CliTest, ExplainOneKernel) {

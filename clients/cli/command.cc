@@ -57,8 +57,8 @@ absl::Status Invocation::ExpectNoArguments() const {
   return absl::InvalidArgumentError(absl::StrCat("unexpected: ", absl::StrJoin(arguments, " ")));
 }
 
-void SetDeadline(grpc::ClientContext& context) {
-  context.set_deadline(std::chrono::system_clock::now() + std::chrono::seconds(10));
+void SetDeadline(grpc::ClientContext& context, int seconds) {
+  context.set_deadline(std::chrono::system_clock::now() + std::chrono::seconds(seconds));
 }
 
 }  // namespace kiln::cli

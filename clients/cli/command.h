@@ -44,8 +44,8 @@ struct Invocation {
   absl::Status ExpectNoArguments() const;
 };
 
-// Limits a call to ten seconds, so that a daemon that hangs is noticed.
-void SetDeadline(grpc::ClientContext& context);
+// Limits the time of a call, so that a daemon that hangs is noticed.
+void SetDeadline(grpc::ClientContext& context, int seconds = 10);
 
 struct Command {
   std::string_view name;
@@ -64,6 +64,7 @@ absl::Status RunCache(Invocation& invocation);
 absl::Status RunDrain(Invocation& invocation);
 absl::Status RunUser(Invocation& invocation);
 absl::Status RunTop(Invocation& invocation);
+absl::Status RunTune(Invocation& invocation);
 absl::Status RunQuota(Invocation& invocation);
 absl::Status RunAudit(Invocation& invocation);
 

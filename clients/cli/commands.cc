@@ -48,6 +48,11 @@ constexpr Command kCommands[] = {
      "  --count N            stops after N tables; default: when interrupted\n"
      "SHARE is the share of the device's time. Callers with the role user see only themselves.\n",
      RunTop},
+    {"tune", "export|import FILE", "moves settings of schedules between daemons",
+     "  export FILE   writes all settings that searches have found to the file\n"
+     "  import FILE   stores the file's settings, except where a faster one is stored. Kernels\n"
+     "                that are compiled from then on use them\n",
+     RunTune},
     {"user", "add|list|revoke|token", "manages the users of the daemon",
      "  add NAME [--role ROLE]   prints the user's token, only once; ROLE: viewer (sees lists),\n"
      "                           user (default) or admin\n"

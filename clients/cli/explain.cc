@@ -3,6 +3,7 @@
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
 #include "clients/cli/command.h"
 #include "clients/cli/find_program.h"
@@ -83,12 +84,30 @@ void PrintPasses(const google::protobuf::RepeatedPtrField<v1::PassReport>& passe
   }
 }
 
+// Says in one line what became of a kernel's setting: "tuned     stage 0 form=panel …".
+void PrintSetting(const v1::Kernel& kernel, std::ostream& out) {
+  if (kernel.setting().empty()) return;
+  out << "tuned     ";
+  if (kernel.setting_refusal().empty()) {
+    // Without the first line, which is the version.
+    std::vector<std::string> lines = absl::StrSplit(kernel.setting(), '\n', absl::SkipEmpty());
+    if (!lines.empty()) lines.erase(lines.begin());
+    out << Printable(absl::StrJoin(lines, "; "));
+  } else {
+    out << "no; the stored setting cannot be used: " << Printable(kernel.setting_refusal());
+  }
+  if (!kernel.setting_ignored().empty())
+    out << " (ignored: " << Printable(kernel.setting_ignored()) << ')';
+  out << '\n';
+}
+
 void PrintKernel(int number, const v1::Kernel& kernel, std::ostream& out) {
   const std::string title = absl::StrCat("kernel ", number, " ", Printable(kernel.name()));
   out << "\n==== " << title << ": " << kernel.launches()
       << (kernel.launches() == 1 ? " launch, " : " launches, ") << MedianText(kernel) << " each ("
       << kernel.samples() << " timed, best " << Duration(kernel.seconds_min()) << "), "
       << kernel.flops() << " FLOP, " << Bytes(kernel.bytes()) << '\n';
+  PrintSetting(kernel, out);
   PrintSection(title + ": loops", kernel.ir(), out);
   PrintSection(title + ": schedule", kernel.schedule(), out);
   if (!kernel.refusal().empty()) {

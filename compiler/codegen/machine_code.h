@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "absl/status/statusor.h"
 #include "compiler/ir/node.h"
@@ -33,6 +34,12 @@ struct MachineCode {
   bool (*supports)(const ir::Node* node, const drivers::Target& target);
   // Returns a schedule that Apply accepts for this kernel. Deterministic and quick.
   schedule::Schedule (*choose)(const kernel::Kernel& kernel, const drivers::Target& target);
+  // Returns the schedule of a setting (compiler/search) in text form, and adds to `ignored` what is
+  // not used of it. INVALID_ARGUMENT: why this kernel cannot have the setting.
+  absl::StatusOr<schedule::Schedule> (*choose_by)(const kernel::Kernel& kernel,
+                                                  const drivers::Target& target,
+                                                  std::string_view setting,
+                                                  std::vector<std::string>* ignored);
   // Returns what the target's driver loads: machine code, or source that it compiles. Requires:
   // `program` is proved to compute `kernel` and is synchronized (schedule/threads/synchronize.h),
   // and every node of it is supported. Returns INTERNAL for a defect of Kiln or of a tool that it

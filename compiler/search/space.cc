@@ -246,7 +246,11 @@ Values Space::CompletePart(int part, const Values& values,
   }
   if (!start) {
     // Without its form, or the loops of it, the other knobs mean nothing.
-    if (values.Has(leading)) ignore(leading, "the loops do not have this, so the rest is ignored");
+    if (values.Has(leading)) {
+      ignore(leading, "the loops do not have this, so the rest is ignored");
+    } else {
+      ignored->push_back(StrCat(NameOf(part), ": it names no form, so the rest is ignored"));
+    }
     return heuristic_.parts.at(part);
   }
   for (const auto& [knob, value] : values.all()) {
@@ -286,6 +290,17 @@ std::optional<double> Space::Estimate(const Setting& setting) const {
     sum += row.estimate(views_[static_cast<size_t>(part)], values);
   }
   return sum;
+}
+
+absl::StatusOr<schedule::Schedule> WriteStored(const kernel::Kernel& kernel,
+                                               const drivers::Target& target, Machine machine,
+                                               std::string_view setting,
+                                               std::vector<std::string>* ignored) {
+  absl::StatusOr<ParsedSetting> parsed = ParseSetting(setting);
+  if (!parsed.ok()) return parsed.status();
+  *ignored = std::move(parsed->ignored);
+  const Space space(kernel, target, machine);
+  return space.Write(space.Complete(parsed->setting, ignored));
 }
 
 }  // namespace kiln::search

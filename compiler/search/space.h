@@ -9,6 +9,7 @@
 #include <map>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "absl/status/statusor.h"
@@ -81,6 +82,15 @@ class Space {
   std::vector<StageView> views_;
   std::vector<std::vector<int64_t>> forms_;
 };
+
+// Returns the schedule of a setting that was stored as text, perhaps by another version of Kiln.
+// Completes it (Space::Complete), and adds to `ignored` what this version does not use of it.
+// INVALID_ARGUMENT: the text is not a setting of kSettingVersion, or Space::Write refuses it. Safe
+// for untrusted text. Thread-safe.
+absl::StatusOr<schedule::Schedule> WriteStored(const kernel::Kernel& kernel,
+                                               const drivers::Target& target, Machine machine,
+                                               std::string_view setting,
+                                               std::vector<std::string>* ignored);
 
 }  // namespace kiln::search
 

@@ -173,6 +173,78 @@ TEST(TargetTest, CacheKeyLeavesOutWhatChangesNoCode) {
   EXPECT_EQ(base.CacheKey(), other.CacheKey());
 }
 
+Target SomeProcessor() {
+  Target target;
+  target.architecture = "x86-64";
+  target.processor = "x86-64-v3";
+  target.features = "+avx2,+fma,-f16c";
+  target.limits.vector_bytes = 32;
+  target.limits.compute_units = 4;
+  target.limits.near_memory_bytes = 48 << 10;
+  return target;
+}
+
+// Another text would lose all settings that users have measured.
+TEST(TargetTest, HardwareKeysStayAsTheyAre) {
+  EXPECT_EQ(SomeProcessor().HardwareKey(),
+            "x86-64;x86-64-v3;+avx2,+fma,-f16c;u4;v32x16;t1x1;s0;m49152;c1048576");
+  Target gpu;
+  gpu.architecture = "nvptx64";
+  gpu.processor = "sm_90";
+  gpu.features = "+ptx83";
+  gpu.limits = {.vector_bytes = 4,
+                .vector_registers = 255,
+                .compute_units = 132,
+                .threads_per_block = 1024,
+                .threads_per_subgroup = 32,
+                .threads_per_unit = 2048,
+                .shared_bytes_per_block = 49152,
+                .near_memory_bytes = 233472,
+                .private_cache_bytes = 397187};
+  EXPECT_EQ(gpu.HardwareKey(), "nvptx64;sm_90;;u132;v4x255;t32x2048;s49152;m233472;c397187");
+}
+
+TEST(TargetTest, HardwareKeyNamesTheDevice) {
+  const Target base = SomeProcessor();
+  for (auto field : {&Target::architecture, &Target::processor, &Target::features}) {
+    Target other = base;
+    other.*field += "x";
+    EXPECT_NE(base.HardwareKey(), other.HardwareKey());
+  }
+  for (auto field : {&Limits::vector_bytes, &Limits::vector_registers, &Limits::compute_units,
+                     &Limits::threads_per_subgroup, &Limits::threads_per_unit}) {
+    Target other = base;
+    other.limits.*field += 1;
+    EXPECT_NE(base.HardwareKey(), other.HardwareKey());
+  }
+  for (auto field : {&Limits::shared_bytes_per_block, &Limits::near_memory_bytes,
+                     &Limits::private_cache_bytes}) {
+    Target other = base;
+    other.limits.*field += 1;
+    EXPECT_NE(base.HardwareKey(), other.HardwareKey());
+  }
+}
+
+TEST(TargetTest, HardwareKeyLeavesOutWhatAVersionOfKilnDecides) {
+  const Target base = SomeProcessor();
+  Target other = base;
+  other.variant = "avx2";
+  other.costs = kGpuCosts;
+  other.rates = kGpuRates;
+  other.finisher = {"opencl", "a device", "1.0"};
+  other.capabilities.bf16 = true;
+  other.features += ",+ptx90";
+  other.limits.threads_per_block = 7;
+  other.limits.arguments_max = 7;
+  other.limits.local_bytes_max = 7;
+  other.limits.bytes_per_access = 7;
+  other.limits.threads_per_shuffle = 7;
+  other.limits.register_bytes_per_unit = 7;
+  other.limits.buffer_alignment *= 2;
+  EXPECT_EQ(base.HardwareKey(), other.HardwareKey());
+  EXPECT_NE(base.CacheKey(), other.CacheKey());
+}
+
 template <typename Row>
 void ExpectFilledIn(const Row& row) {
   constexpr size_t kNumbers = sizeof(Row) / sizeof(double);

@@ -1,8 +1,11 @@
 #include "drivers/interface/target.h"
 
 #include <utility>
+#include <vector>
 
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
 
 namespace kiln::drivers {
@@ -39,6 +42,19 @@ std::string Target::CacheKey() const {
                       ";r", l.register_bytes_per_unit, ";s", l.shared_bytes_per_block, ";l",
                       l.local_bytes_max, ";g", l.arguments_max, ";a", l.buffer_alignment, ";", can,
                       ";", costs.Key(), finished);
+}
+
+std::string Target::HardwareKey() const {
+  const Limits& l = limits;
+  std::vector<absl::string_view> words = absl::StrSplit(features, ',', absl::SkipEmpty());
+  // The version of PTX is that of the language in which Kiln writes kernels.
+  std::erase_if(words, [](absl::string_view word) { return absl::StartsWith(word, "+ptx"); });
+  // Without threads_per_block, which is lowered for programs whose kernels need more registers.
+  return absl::StrCat(architecture, ";", processor, ";", absl::StrJoin(words, ","), ";u",
+                      l.compute_units, ";v", l.vector_bytes, "x", l.vector_registers, ";t",
+                      l.threads_per_subgroup, "x", l.threads_per_unit, ";s",
+                      l.shared_bytes_per_block, ";m", l.near_memory_bytes, ";c",
+                      l.private_cache_bytes);
 }
 
 }  // namespace kiln::drivers

@@ -97,6 +97,11 @@ struct Target {
   // Names every field above that changes generated code, so neither `variant` nor `rates`; part of
   // the kernel cache's key.
   std::string CacheKey() const;
+  // Names the kind of hardware for which a schedule was measured (server/tuner): equal on all
+  // machines that run a kernel equally fast. Contains only what the device reports, so neither
+  // costs nor limits that Kiln sets, nor versions of a compiler or a language: a new version of
+  // Kiln must find what an earlier one has measured. Stored for years.
+  std::string HardwareKey() const;
 };
 
 }  // namespace kiln::drivers

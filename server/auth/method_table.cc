@@ -29,6 +29,8 @@ constexpr MethodRule kTable[] = {
     {"/kiln.v1.AdminService/Drain", Role::kAdmin},
     {"/kiln.v1.AdminService/GetCache", Role::kViewer},
     {"/kiln.v1.AdminService/ClearCache", Role::kAdmin},
+    {"/kiln.v1.AdminService/ExportSettings", Role::kAdmin},
+    {"/kiln.v1.AdminService/ImportSettings", Role::kAdmin},
     {"/kiln.v1.AdminService/AddUser", Role::kAdmin},
     {"/kiln.v1.AdminService/RevokeUser", Role::kAdmin},
     {"/kiln.v1.AdminService/AddToken", Role::kAdmin},

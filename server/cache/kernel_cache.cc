@@ -1,344 +1,47 @@
 #include "server/cache/kernel_cache.h"
 
-#include <sqlite3.h>
-#include <sys/stat.h>
-#include <unistd.h>
-
-#include <algorithm>
-#include <cerrno>
-#include <cstdio>
 #include <utility>
-
-#include "absl/strings/escaping.h"
-#include "absl/strings/str_cat.h"
-#include "absl/strings/str_replace.h"
-#include "absl/time/clock.h"
-#include "proto/check/check.h"
-#include "proto/digest/sha256.h"
-#include "server/cache/statement.h"
-#include "server/log/log.h"
 
 namespace kiln::cache {
 namespace {
 
-// How long a statement waits for another daemon that writes to the same file.
-constexpr int kBusyMilliseconds = 2000;
-// Eviction frees a little more than necessary, so that not every Put evicts.
-constexpr double kKeepAfterEviction = 0.9;
-// Updating `used` at every read would turn reads into writes; a minute is precise enough to find
-// old rows.
-constexpr int64_t kTouchSeconds = 60;
-
-constexpr char kRemedy[] = "remove the file, or start kilnd with another --cache_dir";
-
-// Version of the table: rows of earlier versions have no tag.
-constexpr int64_t kFormat = 2;
-
-// The write-ahead log beside the database may grow to this fraction of the limit, plus one value,
-// before it is written back; afterwards it is truncated to that size. SQLite's default limit is
-// 1,000 pages.
-constexpr int64_t kLogShare = 8;
-constexpr int64_t kPageBytes = 4096;
-constexpr int64_t kLogPagesMin = 16;
-constexpr int64_t kLogPagesMax = 1000;
-
-std::string BoundLog(int64_t limit_bytes) {
-  const int64_t pages =
-      std::clamp(limit_bytes / kLogShare / kPageBytes, kLogPagesMin, kLogPagesMax);
-  return absl::StrCat("PRAGMA wal_autocheckpoint=", pages,
-                      ";PRAGMA journal_size_limit=", pages * kPageBytes, ";");
-}
-
-// In WAL mode, synchronous=NORMAL cannot corrupt the file. A power failure at worst loses the last
-// commits, and those kernels are compiled again.
-constexpr char kSchema[] =
-    "PRAGMA journal_mode=WAL;"
-    "PRAGMA synchronous=NORMAL;"
-    "CREATE TABLE IF NOT EXISTS kernels(key BLOB PRIMARY KEY, used INTEGER NOT NULL, bytes INTEGER "
-    "NOT NULL,"
-    "  value BLOB NOT NULL);"
-    // Contains everything that sizes and eviction need, so that neither reads the values.
-    "CREATE INDEX IF NOT EXISTS kernels_used ON kernels(used, bytes, key);";
-
-constexpr size_t kDigestBytes = 32;
-
-// Binary, since rows are many and small.
-std::string DigestOf(const std::string& key) {
-  Sha256 digest;
-  digest.Update(key);
-  std::string bytes = digest.Finish();
-  // Secret::Seal relies on it.
-  KILN_CHECK_EQ(bytes.size(), kDigestBytes);
-  return bytes;
-}
-
-// Escapes a path for SQLite's URIs (sqlite.org/uri.html).
-std::string Escaped(const std::string& path) {
-  return absl::StrReplaceAll(path, {{"%", "%25"}, {"?", "%3f"}, {"#", "%23"}});
-}
-
-// Whether the folder cannot be written to: a folder of an image, or on a read-only mount.
-bool IsReadOnly(const std::string& folder) {
-  return access(folder.c_str(), W_OK) != 0 && (errno == EROFS || errno == EACCES);
-}
-
-int64_t FormatOf(sqlite3* handle) {
-  Statement statement(handle, "PRAGMA user_version");
-  return statement.Step() == SQLITE_ROW ? statement.ColumnInt(0) : 0;
-}
+// Rows of earlier versions have no tag.
+constexpr int64_t kKernelsVersion = 2;
 
 }  // namespace
 
-struct KernelCache::Database {
-  struct FileId {
-    dev_t device = 0;
-    ino_t inode = 0;
-    bool operator==(const FileId&) const = default;
-  };
-  static FileId IdOf(const std::string& path) {
-    struct stat status {};
-    if (stat(path.c_str(), &status) != 0) return {};
-    return {status.st_dev, status.st_ino};
-  }
-  struct Closer {
-    void operator()(sqlite3* handle) const { sqlite3_close_v2(handle); }
-  };
-
-  Database(sqlite3* handle, const std::string& path)
-      : file(IdOf(path)),
-        handle(handle),
-        get(handle, "SELECT value, used FROM kernels WHERE key=?1"),
-        put(handle, "INSERT OR REPLACE INTO kernels(key,value,bytes,used) VALUES(?1,?2,?3,?4)"),
-        drop(handle, "DELETE FROM kernels WHERE key=?1"),
-        touch(handle, "UPDATE kernels SET used=?2 WHERE key=?1"),
-        total(handle, "SELECT COUNT(*), COALESCE(SUM(bytes),0) FROM kernels"),
-        clear(handle, "DELETE FROM kernels"),
-        evict(handle,
-              // Keeps the most recently used rows that together fit ?1 bytes.
-              "DELETE FROM kernels WHERE key IN (SELECT key FROM (SELECT key, SUM(bytes) OVER "
-              "(ORDER BY used DESC, key) "
-              "AS newer FROM kernels) WHERE newer > ?1)") {
-    if (total.Step() == SQLITE_ROW) bytes = total.ColumnInt(1);
-    total.Reset();
-  }
-
-  FileId file;
-  std::unique_ptr<sqlite3, Closer> handle;  // destroyed after the statements
-  Statement get, put, drop, touch, total, clear, evict;
-  int64_t bytes = 0;  // approximate: other daemons may share the file
-  bool is_read_only = false;
-};
-
 KernelCache::KernelCache(Options options)
-    : options_(std::move(options)), path_(absl::StrCat(options_.folder, "/kernels.sqlite")) {
-  absl::MutexLock lock(&mutex_);
-  Ready();
-}
-
-KernelCache::~KernelCache() = default;
-
-absl::Status KernelCache::Open() {
-  if (absl::Status status = OpenPrivateFolder(options_.folder); !status.ok()) return status;
-  auto secret = Secret::Open(absl::StrCat(options_.folder, "/kernels.key"));
-  if (!secret.ok()) return secret.status();
-  secret_ = *std::move(secret);
-  if (IsReadOnly(options_.folder)) return OpenReadOnly();
-  sqlite3* raw = nullptr;
-  const int opened =
-      sqlite3_open_v2(path_.c_str(), &raw,
-                      // mutex_ guards every use of the connection, so SQLite needs no lock.
-                      SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE | SQLITE_OPEN_NOMUTEX, nullptr);
-  std::unique_ptr<sqlite3, Database::Closer> handle(raw);
-  if (opened != SQLITE_OK)
-    return absl::UnavailableError(
-        absl::StrCat("cannot open ", path_, ": ", sqlite3_errmsg(raw), "; ", kRemedy));
-  sqlite3_busy_timeout(raw, kBusyMilliseconds);
-  // A file that is not a database has format 0. Errors here reappear in the next statement, which
-  // is checked.
-  if (FormatOf(raw) < kFormat) {
-    const std::string renew =
-        absl::StrCat("DROP TABLE IF EXISTS kernels; PRAGMA user_version=", kFormat);
-    sqlite3_exec(raw, renew.c_str(), nullptr, nullptr, nullptr);
-  }
-  const std::string schema = absl::StrCat(kSchema, BoundLog(options_.limit_bytes));
-  const int made = sqlite3_exec(raw, schema.c_str(), nullptr, nullptr, nullptr);
-  if (made == SQLITE_CORRUPT || made == SQLITE_NOTADB)
-    return absl::DataLossError(sqlite3_errmsg(raw));
-  if (made != SQLITE_OK)
-    return absl::UnavailableError(
-        absl::StrCat("cannot use ", path_, ": ", sqlite3_errmsg(raw), "; ", kRemedy));
-  database_ = std::make_unique<Database>(handle.release(), path_);
-  return absl::OkStatus();
-}
-
-absl::Status KernelCache::OpenReadOnly() {
-  sqlite3* raw = nullptr;
-  // The file does not change, so SQLite needs neither locks nor files beside it.
-  const std::string uri = absl::StrCat("file:", Escaped(path_), "?immutable=1");
-  const int opened = sqlite3_open_v2(
-      uri.c_str(), &raw, SQLITE_OPEN_READONLY | SQLITE_OPEN_URI | SQLITE_OPEN_NOMUTEX, nullptr);
-  std::unique_ptr<sqlite3, Database::Closer> handle(raw);
-  if (opened != SQLITE_OK || FormatOf(raw) != kFormat) {
-    return absl::UnavailableError(
-        absl::StrCat("the folder is read-only, and ", path_,
-                     " is not a cache that can be read; start kilnd with another --cache_dir"));
-  }
-  database_ = std::make_unique<Database>(handle.release(), path_);
-  database_->is_read_only = true;
-  if (!std::exchange(complained_, true)) {
-    log::Info("kernel_cache_read_only",
-              {{"path", path_}, {"so", "its kernels are used, and new ones are not stored"}});
-  }
-  return absl::OkStatus();
-}
-
-void KernelCache::MoveAside(const std::string& why) {
-  if (database_ && database_->is_read_only) return;
-  database_.reset();
-  const std::string aside = absl::StrCat(path_, ".damaged");
-  log::Warning("kernel_cache_damaged", {{"path", path_}, {"moved_to", aside}, {"why", why}});
-  std::rename(path_.c_str(), aside.c_str());
-  // The log of the damaged database must not be applied to the new one.
-  for (const char* suffix : {"-wal", "-shm"}) std::remove(absl::StrCat(path_, suffix).c_str());
-}
-
-bool KernelCache::Ready() {
-  if (database_ && database_->file == Database::IdOf(path_)) return true;
-  if (database_) {
-    database_.reset();
-    // The deleted file's log would be applied to the new one.
-    if (Database::IdOf(path_) == Database::FileId{}) {
-      for (const char* suffix : {"-wal", "-shm"}) std::remove(absl::StrCat(path_, suffix).c_str());
-    }
-  }
-  absl::Status status = Open();
-  if (absl::IsDataLoss(status)) {
-    MoveAside(std::string(status.message()));
-    status = Open();
-  }
-  if (!status.ok() && !complained_) {
-    complained_ = true;
-    log::Warning("kernel_cache_off", {{"why", std::string(status.message())}});
-  }
-  KILN_CHECK_EQ(status.ok(), database_ != nullptr);
-  KILN_CHECK(database_ == nullptr || secret_.has_value());
-  return status.ok();
-}
+    : table_({.folder = std::move(options.folder),
+              .name = "kernels",
+              .title = "kernel cache",
+              .noun = "kernel",
+              .loss = "the kernel is compiled again",
+              .version = kKernelsVersion,
+              .bytes_max = options.limit_bytes,
+              .now = std::move(options.now)}) {}
 
 std::optional<std::string> KernelCache::Get(const std::string& key) {
   std::optional<std::string> value;
-  Lookup lookup = Lookup::kMiss;
-  {
-    absl::MutexLock lock(&mutex_);
-    if (Ready()) lookup = Find(DigestOf(key), &value);
-  }
+  const Lookup lookup = table_.Get(key, &value);
   (value ? hits_ : misses_).fetch_add(1, std::memory_order_relaxed);
   if (observer_) observer_(lookup);
   return value;
 }
 
-KernelCache::Lookup KernelCache::Find(const std::string& digest,
-                                      std::optional<std::string>* value) {
-  KILN_CHECK_NE(database_, nullptr);
-  const int64_t now = absl::ToUnixSeconds(options_.now());
-  const int found = database_->get.Blob(1, digest).Step();
-  std::string sealed;
-  int64_t used = now;
-  if (found == SQLITE_ROW) {
-    sealed = database_->get.ColumnBlob(0);
-    used = database_->get.ColumnInt(1);
-  }
-  // Before MoveAside, which destroys the statements.
-  database_->get.Reset();
-  if (found == SQLITE_CORRUPT || found == SQLITE_NOTADB) MoveAside(sqlite3_errstr(found));
-  if (found != SQLITE_ROW) return Lookup::kMiss;
-  KILN_CHECK_NE(database_, nullptr);
-  *value = secret_->Unseal(digest, sealed);
-  if (!value->has_value()) {
-    Drop(digest);
-    return Lookup::kRejected;
-  }
-  // The clock may have been set back since.
-  const bool is_old = now - used >= kTouchSeconds || now < used;
-  if (is_old && !database_->is_read_only) {
-    database_->touch.Blob(1, digest).Int(2, now).Step();
-    database_->touch.Reset();
-  }
-  return Lookup::kHit;
-}
-
-void KernelCache::Drop(const std::string& digest) {
-  log::Warning(
-      "kernel_cache_rejected",
-      {{"path", path_},
-       {"row", absl::BytesToHexString(digest).substr(0, 12)},
-       {"why", "it was not written with the key of this cache; the kernel is compiled again"}});
-  KILN_CHECK_EQ(digest.size(), kDigestBytes);
-  if (database_->is_read_only) return;
-  database_->drop.Blob(1, digest).Step();
-  database_->drop.Reset();
-}
-
 void KernelCache::Put(const std::string& key, const std::string& value) {
-  const std::string digest = DigestOf(key);
-  absl::MutexLock lock(&mutex_);
-  // A value above the limit would evict all others and then itself.
-  if (static_cast<int64_t>(value.size()) > options_.limit_bytes || !Ready()) return;
-  if (database_->is_read_only) return;
-  const std::string sealed = secret_->Seal(digest, value);
-  const int64_t size = static_cast<int64_t>(sealed.size() + digest.size());
-  KILN_CHECK_GT(size, value.size());
-  const int64_t now = absl::ToUnixSeconds(options_.now());
-  const int done = database_->put.Blob(1, digest).Blob(2, sealed).Int(3, size).Int(4, now).Step();
-  database_->put.Reset();
-  if (done == SQLITE_CORRUPT || done == SQLITE_NOTADB) return MoveAside(sqlite3_errstr(done));
-  if (done != SQLITE_DONE) {
-    log::Warning("kernel_cache_write_failed", {{"why", sqlite3_errstr(done)}});
-    return;
-  }
-  database_->bytes += size;
-  if (database_->bytes > options_.limit_bytes) Evict();
+  // A kernel that is not stored is compiled again, and the table has logged why.
+  table_.Put(key, value).IgnoreError();
 }
 
-void KernelCache::Evict() {
-  const auto keep =
-      static_cast<int64_t>(static_cast<double>(options_.limit_bytes) * kKeepAfterEviction);
-  database_->evict.Int(1, keep).Step();
-  database_->evict.Reset();
-  // Counted again, since other daemons may have added and evicted rows, too.
-  if (database_->total.Step() == SQLITE_ROW) database_->bytes = database_->total.ColumnInt(1);
-  database_->total.Reset();
-}
-
-absl::StatusOr<int64_t> KernelCache::Clear() {
-  absl::MutexLock lock(&mutex_);
-  if (!Ready())
-    return absl::UnavailableError(absl::StrCat("the kernel cache ", path_, " cannot be opened"));
-  if (database_->is_read_only)
-    return absl::FailedPreconditionError(
-        absl::StrCat("the kernel cache ", path_, " is in a read-only folder"));
-  const int done = database_->clear.Step();
-  const int64_t deleted = sqlite3_changes(database_->handle.get());
-  database_->clear.Reset();
-  if (done != SQLITE_DONE)
-    return absl::UnavailableError(absl::StrCat("cannot clear ", path_, ": ", sqlite3_errstr(done)));
-  database_->bytes = 0;
-  return deleted;
-}
+absl::StatusOr<int64_t> KernelCache::Clear() { return table_.Clear(); }
 
 KernelCache::Statistics KernelCache::GetStatistics() {
-  Statistics statistics;
-  statistics.path = path_;
-  statistics.hits = hits_;
-  statistics.misses = misses_;
-  absl::MutexLock lock(&mutex_);
-  if (!Ready()) return statistics;
-  if (database_->total.Step() == SQLITE_ROW) {
-    statistics.kernels = database_->total.ColumnInt(0);
-    statistics.bytes = database_->total.ColumnInt(1);
-  }
-  database_->total.Reset();
-  return statistics;
+  const SealedTable::Statistics rows = table_.GetStatistics();
+  return {.path = table_.path(),
+          .kernels = rows.rows,
+          .bytes = rows.bytes,
+          .hits = hits_,
+          .misses = misses_};
 }
 
 }  // namespace kiln::cache

@@ -1,9 +1,7 @@
 #include "server/cache/kernel_cache.h"
 
-#include <sched.h>
 #include <signal.h>
 #include <sqlite3.h>
-#include <sys/mount.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -16,6 +14,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "gtest/gtest.h"
+#include "server/cache/testing/read_only_folder.h"
 
 namespace kiln::cache {
 namespace {
@@ -141,33 +140,18 @@ TEST_F(KernelCacheTest, TheLogBesideItIsBounded) {
   EXPECT_TRUE(cache->Get("key299").has_value());
 }
 
-// In a separate process with a read-only mount of the folder.
 TEST_F(KernelCacheTest, AReadOnlyCacheIsUsed) {
   Open()->Put("key", "value");
-  const pid_t child = fork();
-  if (child == 0) {
-    if (geteuid() != 0) {
-      chmod(path().c_str(), 0400);
-      chmod(folder_.c_str(), 0500);
-    } else if (unshare(CLONE_NEWNS) != 0 ||
-               mount("none", "/", nullptr, MS_REC | MS_PRIVATE, nullptr) != 0 ||
-               mount(folder_.c_str(), folder_.c_str(), nullptr, MS_BIND, nullptr) != 0 ||
-               mount("none", folder_.c_str(), nullptr, MS_REMOUNT | MS_BIND | MS_RDONLY, nullptr) !=
-                   0) {
-      _exit(77);
-    }
+  const int status = InReadOnlyFolder(folder_, [this] {
     auto cache = Open();
     const bool is_used = cache->Get("key") == "value";
     cache->Put("other", "value");
     const bool is_left = !cache->Get("other") && cache->GetStatistics().kernels == 1 &&
                          cache->Clear().status().code() == absl::StatusCode::kFailedPrecondition;
-    _exit(is_used ? (is_left ? 0 : 2) : 1);
-  }
-  int status = 0;
-  waitpid(child, &status, 0);
-  chmod(folder_.c_str(), 0700);
-  if (WEXITSTATUS(status) == 77) GTEST_SKIP() << "this process may not mount";
-  EXPECT_EQ(WEXITSTATUS(status), 0) << "1: it was not used; 2: it was changed";
+    return is_used ? (is_left ? 0 : 2) : 1;
+  });
+  if (status == kMayNotMount) GTEST_SKIP() << "this process may not mount";
+  EXPECT_EQ(status, 0) << "1: it was not used; 2: it was changed";
   EXPECT_EQ(Open()->Get("key"), "value");
 }
 

@@ -1,4 +1,4 @@
-// A prepared SQLite statement that can be reused. Internal to the kernel cache.
+// A prepared SQLite statement that can be reused. Internal to sealed tables.
 #ifndef KILN_SERVER_CACHE_STATEMENT_H_
 #define KILN_SERVER_CACHE_STATEMENT_H_
 
@@ -11,8 +11,8 @@ namespace kiln::cache {
 
 class Statement {
  public:
-  Statement(sqlite3* database, const char* sql) {
-    sqlite3_prepare_v3(database, sql, -1, SQLITE_PREPARE_PERSISTENT, &statement_, nullptr);
+  Statement(sqlite3* database, const std::string& sql) {
+    sqlite3_prepare_v3(database, sql.c_str(), -1, SQLITE_PREPARE_PERSISTENT, &statement_, nullptr);
   }
   ~Statement() { sqlite3_finalize(statement_); }
   Statement(const Statement&) = delete;

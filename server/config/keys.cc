@@ -66,8 +66,8 @@ constexpr Key kKeys[] = {
     {.path = "cache.folder",
      .flag = "cache_dir",
      .member = &Config::cache_folder,
-     .meaning = "The folder of the kernel cache; it may be read-only. If XDG_CACHE_HOME is not "
-                "set, ~/.cache/kiln."},
+     .meaning = "The folder of the kernel cache and of the settings of schedules; it may be "
+                "read-only. If XDG_CACHE_HOME is not set, ~/.cache/kiln."},
     {.path = "cache.limit",
      .member = &Config::cache_limit_bytes,
      .meaning = "Size of the kernel cache. The least recently used kernels are dropped first."},

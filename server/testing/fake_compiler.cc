@@ -27,7 +27,8 @@ absl::StatusOr<std::string> KernelFor(const ir::Node* node) {
 
 absl::StatusOr<compiler::KernelCall> Call(const ir::Node* node, int result,
                                           compiler::CompiledProgram* program,
-                                          compiler::KernelCache* cache) {
+                                          const drivers::Target& target,
+                                          const compiler::Options& options) {
   auto code = KernelFor(node);
   if (!code.ok()) return code.status();
   compiler::CompiledKernel kernel;
@@ -35,9 +36,11 @@ absl::StatusOr<compiler::KernelCall> Call(const ir::Node* node, int result,
   kernel.image.code = *code;
   kernel.source = [code = *code] { return absl::StatusOr<std::string>(absl::StrCat("// ", code)); };
   kernel.digest = *code;
-  if (cache != nullptr) {
-    kernel.from_cache = cache->Get(*code).has_value();
-    if (!kernel.from_cache) cache->Put(*code, *code);
+  kernel.ir = absl::StrCat(*code, "\n");
+  if (options.tuned) kernel.setting = options.tuned(kernel.ir, target).value_or("");
+  if (options.cache != nullptr) {
+    kernel.from_cache = options.cache->Get(*code).has_value();
+    if (!kernel.from_cache) options.cache->Put(*code, *code);
   }
   compiler::KernelCall call;
   call.kernel = static_cast<int>(program->kernels.size());
@@ -77,7 +80,7 @@ absl::StatusOr<compiler::CompiledProgram> FakeCompile(const graph::Graph& graph,
   }
   for (size_t i = 0; i < results.size(); ++i) {
     auto call =
-        Call(results[i], static_cast<int>(graph.inputs.size() + i), &program, options.cache);
+        Call(results[i], static_cast<int>(graph.inputs.size() + i), &program, target, options);
     if (!call.ok()) return call.status();
     program.calls.push_back(*call);
   }

@@ -10,7 +10,8 @@ namespace kiln::testing {
 
 // Supports results that are an input ("copy"), the sum of two inputs ("add") or the negation of an
 // input, which stands for a kernel that fails ("fail"). UNIMPLEMENTED for anything else. With a
-// cache, looks up and stores each kernel there.
+// cache, looks up and stores each kernel there. The text of a kernel, for which it looks up a
+// setting, is its name and a line feed.
 absl::StatusOr<compiler::CompiledProgram> FakeCompile(const graph::Graph& graph,
                                                       const drivers::Target& target,
                                                       const compiler::Options& options);

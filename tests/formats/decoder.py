@@ -289,7 +289,56 @@ def cached_kernel(data: bytes) -> dict[str, Any]:
     found: dict[str, Any] = {name: entry.field() for name in ("schedule", "refused", "refusal")}
     (found["seconds"],) = struct.unpack("<d", entry.field())
     found["image"] = kernel_image(entry.field())
+    if entry.place < len(data):
+        found |= {name: entry.field() for name in ("setting", "setting_refusal", "setting_ignored")}
     entry.end()
+    return found
+
+
+SETTING_FIELDS = ("hardware", "version", "seconds", "measured", "width", "kernel", "setting")
+
+
+def setting_key(setting: dict[str, Any]) -> bytes:
+    """docs/formats/settings.md"""
+    hardware, version = setting["hardware"], setting["version"]
+    assert len(hardware) < 128 and version < 128, "the example's Numbers have one byte"
+    return hashlib.sha256(bytes([len(hardware)]) + hardware + bytes([version]) + setting["kernel"]).digest()
+
+
+def setting_entry(data: bytes) -> dict[str, Any]:
+    entry = Reader(data)
+    assert entry.number() == 1
+    found: dict[str, Any] = {}
+    found["kernel"], found["hardware"], found["version"] = entry.all_of(entry.raw_text, entry.raw_text, entry.number)
+    found["setting"], found["seconds"] = entry.raw_text(), [entry.real() for _ in range(3)]
+    found["measured"], found["width"] = entry.signed(), entry.number()
+    entry.end()
+    return found
+
+
+def settings_text(data: bytes) -> list[dict[str, Any]]:
+    lines = data.decode().split("\n")
+    assert lines[0] == "kiln settings 1"
+    place = 1
+    found: list[dict[str, Any]] = []
+    while not lines[place].startswith("end of "):
+        setting: dict[str, Any] = {}
+        for field in SETTING_FIELDS:
+            word, value = lines[place].split(" ", 1)
+            place += 1
+            assert word == field
+            if field == "hardware":
+                setting[field] = value.encode("ascii").decode("unicode_escape").encode("latin-1")
+            elif field == "seconds":
+                setting[field] = [float(number) for number in value.split(" ")]
+            elif field in ("kernel", "setting"):
+                end = place + int(value)
+                setting[field] = "".join(f"{line}\n" for line in lines[place:end]).encode()
+                place = end
+            else:
+                setting[field] = int(value)
+        found.append(setting)
+    assert lines[place:] == [f"end of {len(found)}", ""]
     return found
 
 

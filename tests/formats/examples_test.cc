@@ -35,6 +35,8 @@
 #include "server/sessions/checkpoint/log_record.h"
 #include "server/sessions/checkpoint/sealed_file.h"
 #include "server/sessions/closed_sessions.h"
+#include "server/tuner/setting_store.h"
+#include "server/tuner/tuned_setting.h"
 
 namespace kiln::testing {
 namespace {
@@ -260,6 +262,16 @@ std::string ExampleCachedKernel() {
   return compiler::EncodeCachedKernel(kernel);
 }
 
+std::string ExampleTunedKernel() {
+  compiler::CompiledKernel kernel;
+  kernel.schedule = "split 0 8";
+  kernel.image = ExampleKernel();
+  kernel.setting = "setting 1\nstage 0 lanes=5\n";
+  kernel.setting_refusal = "stage 0: lanes is 5";
+  kernel.setting_ignored = "'polish=3': this version has no such knob";
+  return compiler::EncodeCachedKernel(kernel);
+}
+
 // The database is what SQLite makes of it, so only its content is compared.
 TEST_F(ExamplesTest, KernelCache) {
   const auto open = [this] {
@@ -270,11 +282,58 @@ TEST_F(ExamplesTest, KernelCache) {
   const std::string path = folder_ + "/kernels.sqlite";
   if (Updates()) {
     open().Put("example key", ExampleCachedKernel());
+    open().Put("tuned key", ExampleTunedKernel());
     fs::copy_file(path, ExamplePath("kernels.sqlite"), fs::copy_options::overwrite_existing);
   } else {
     fs::copy_file(ExamplePath("kernels.sqlite"), path);
   }
   EXPECT_EQ(open().Get("example key"), ExampleCachedKernel());
+  EXPECT_EQ(open().Get("tuned key"), ExampleTunedKernel());
+}
+
+std::vector<tuner::TunedSetting> ExampleSettings() {
+  const tuner::TunedSetting first = {
+      .kernel =
+          "buffer b0 float32[100] read\nbuffer b1 float32[100] write\n"
+          "stage r0:100\n  b1[r0] = exp2(b0[r0])\n",
+      .hardware = "x86-64;x86-64-v3;+avx2,+fma;u2;v32x16;t1x1;s0;m32768;c524288",
+      .version = 1,
+      .setting = "setting 1\nstage 0 form=point_lanes lanes=8\n",
+      .seconds_before = 0.0015,
+      .seconds_after = 0.00125,
+      .roofline_seconds = 1e-7,
+      .measured = absl::FromUnixSeconds(1'700'000'000),
+      .width = 4};
+  tuner::TunedSetting second = first;
+  second.hardware = "opencl-c;a \"GPU\"\xc3\xa9";
+  second.setting = "";
+  return {first, second};
+}
+
+TEST_F(ExamplesTest, SettingsText) {
+  ExpectExample("settings.txt", tuner::PrintSettings(ExampleSettings()));
+  const auto parsed = tuner::ParseSettings(Content(ExamplePath("settings.txt")));
+  ASSERT_TRUE(parsed.ok()) << parsed.status();
+  EXPECT_EQ(parsed->size(), 2);
+}
+
+TEST_F(ExamplesTest, SettingStore) {
+  const auto open = [this] {
+    return std::make_unique<tuner::SettingStore>(tuner::SettingStore::Options{
+        .folder = folder_, .now = [] { return absl::FromUnixSeconds(1'700'000'001); }});
+  };
+  fs::rename(folder_ + "/example.key", folder_ + "/settings.key");
+  const std::string path = folder_ + "/settings.sqlite";
+  if (Updates()) {
+    for (const tuner::TunedSetting& setting : ExampleSettings())
+      ASSERT_EQ(open()->Put(setting), absl::OkStatus());
+    fs::copy_file(path, ExamplePath("settings.sqlite"), fs::copy_options::overwrite_existing);
+  } else {
+    fs::copy_file(ExamplePath("settings.sqlite"), path);
+  }
+  for (const tuner::TunedSetting& setting : ExampleSettings())
+    EXPECT_EQ(open()->Find(setting.kernel, setting.hardware), setting);
+  EXPECT_EQ(open()->Export()->text, Content(ExamplePath("settings.txt")));
 }
 
 workers::KernelJob ExampleJob() {

@@ -123,28 +123,68 @@ def test_kernel_image():
     assert decoder.kernel_image(example("image.kernel")) == IMAGE
 
 
-def test_kernel_cache(tmp_path):
-    path = shutil.copy(EXAMPLES / "kernels.sqlite", tmp_path)
+def sealed_table(name, version, used, folder):
+    """The entries of a table of the kernel cache's form, by key."""
+    path = shutil.copy(EXAMPLES / f"{name}.sqlite", folder)
     database = sqlite3.connect(path)
-    assert database.execute("PRAGMA user_version").fetchone() == (2,)
+    assert database.execute("PRAGMA user_version").fetchone() == (version,)
     schema = database.execute("SELECT name, sql FROM sqlite_master WHERE sql != ''")
     assert {name: " ".join(sql.split()) for name, sql in schema} == {
-        "kernels": "CREATE TABLE kernels(key BLOB PRIMARY KEY, used INTEGER NOT NULL, bytes INTEGER NOT NULL, "
+        name: f"CREATE TABLE {name}(key BLOB PRIMARY KEY, used INTEGER NOT NULL, bytes INTEGER NOT NULL, "
         "value BLOB NOT NULL)",
-        "kernels_used": "CREATE INDEX kernels_used ON kernels(used, bytes, key)",
+        f"{name}_used": f"CREATE INDEX {name}_used ON {name}(used, bytes, key)",
     }
-    ((key, used, size, value),) = database.execute("SELECT key, used, bytes, value FROM kernels")
+    rows = database.execute(f"SELECT key, used, bytes, value FROM {name}").fetchall()
     database.close()
-    assert key == hashlib.sha256(b"example key").digest()
-    assert used == 1_700_000_000
-    assert size == len(key) + len(value)
-    assert value[:32] == decoder.tag(KEY, key, value[32:])
-    assert decoder.cached_kernel(value[32:]) == {
+    for key, when, size, value in rows:
+        assert when == used
+        assert size == len(key) + len(value)
+        assert value[:32] == decoder.tag(KEY, key, value[32:])
+    return {key: value[32:] for key, _, _, value in rows}
+
+
+def test_kernel_cache(tmp_path):
+    entries = sealed_table("kernels", 2, 1_700_000_000, tmp_path)
+    assert set(entries) == {hashlib.sha256(key).digest() for key in (b"example key", b"tuned key")}
+    assert decoder.cached_kernel(entries[hashlib.sha256(b"tuned key").digest()]) == {
+        "schedule": b"split 0 8",
+        "refused": b"",
+        "refusal": b"",
+        "seconds": 0.0,
+        "image": IMAGE,
+        "setting": b"setting 1\nstage 0 lanes=5\n",
+        "setting_refusal": b"stage 0: lanes is 5",
+        "setting_ignored": b"'polish=3': this version has no such knob",
+    }
+    assert decoder.cached_kernel(entries[hashlib.sha256(b"example key").digest()]) == {
         "schedule": b"split 0 8",
         "refused": b"vector 0",
         "refusal": b"it computes something else",
         "seconds": 0.125,
         "image": IMAGE,
+    }
+
+
+SETTING = {
+    "kernel": b"buffer b0 float32[100] read\nbuffer b1 float32[100] write\nstage r0:100\n  b1[r0] = exp2(b0[r0])\n",
+    "hardware": b"x86-64;x86-64-v3;+avx2,+fma;u2;v32x16;t1x1;s0;m32768;c524288",
+    "version": 1,
+    "setting": b"setting 1\nstage 0 form=point_lanes lanes=8\n",
+    "seconds": [0.0015, 0.00125, 1e-7],
+    "measured": 1_700_000_000,
+    "width": 4,
+}
+SETTINGS = [SETTING | {"hardware": 'opencl-c;a "GPU"é'.encode(), "setting": b""}, SETTING]
+
+
+def test_settings_text():
+    assert decoder.settings_text(example("settings.txt")) == SETTINGS
+
+
+def test_setting_store(tmp_path):
+    entries = sealed_table("settings", 1, 1_700_000_001, tmp_path)
+    assert {key: decoder.setting_entry(entry) for key, entry in entries.items()} == {
+        decoder.setting_key(setting): setting for setting in SETTINGS
     }
 
 

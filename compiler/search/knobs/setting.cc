@@ -9,7 +9,6 @@
 namespace kiln::search {
 namespace {
 
-constexpr int kFormat = 1;
 constexpr std::string_view kTitle = "setting";
 constexpr std::string_view kKernel = "kernel";
 constexpr std::string_view kStage = "stage";
@@ -62,7 +61,7 @@ absl::Status ParseLine(std::string_view line, ParsedSetting* parsed) {
 }  // namespace
 
 std::string Print(const Setting& setting) {
-  std::string text = StrCat(kTitle, " ", kFormat, "\n");
+  std::string text = StrCat(kTitle, " ", kSettingVersion, "\n");
   for (const auto& [part, values] : setting.parts) {
     StrAppend(&text, part == kKernelPart ? std::string(kKernel) : StrCat(kStage, " ", part));
     for (const auto& [knob, value] : values.all()) {
@@ -77,7 +76,7 @@ absl::StatusOr<ParsedSetting> ParseSetting(std::string_view text) {
   ParsedSetting parsed;
   Words lines = schedule::SplitText(text, '\n');
   std::erase_if(lines, [](std::string_view line) { return line.starts_with("#"); });
-  const std::string title = StrCat(kTitle, " ", kFormat);
+  const std::string title = StrCat(kTitle, " ", kSettingVersion);
   if (lines.empty() || lines[0] != title) {
     return absl::InvalidArgumentError(
         StrCat("a setting of this version starts with the line '", title, "'"));

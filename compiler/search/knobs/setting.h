@@ -6,8 +6,8 @@
 //   kernel lane_axis=none tasks=64 prefetch=1
 //   stage 0 form=sum_lanes lane_axis=r1 lanes=16 vectors=4 shared_steps=1 tasks=1
 //
-// Settings are stored for years. The number in the first line is that of the format; it grows if
-// the format, or the meaning of a knob, changes. New knobs do not change it: an older reader
+// Settings are stored for years. The number in the first line is kSettingVersion; it grows if the
+// format, or the meaning of a knob, changes. New knobs do not change it: an older reader
 // ignores them, and a newer reader gives a knob that is missing the heuristic's value.
 #ifndef KILN_COMPILER_SEARCH_KNOBS_SETTING_H_
 #define KILN_COMPILER_SEARCH_KNOBS_SETTING_H_
@@ -44,6 +44,8 @@ class Values {
  private:
   std::map<Knob, int64_t> values_;
 };
+
+inline constexpr int kSettingVersion = 1;
 
 inline constexpr int kKernelPart = -1;
 

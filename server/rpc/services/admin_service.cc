@@ -1,4 +1,5 @@
 #include <deque>
+#include <functional>
 #include <map>
 #include <utility>
 
@@ -12,6 +13,7 @@
 #include "server/rpc/services/quotas.h"
 #include "server/rpc/services/services.h"
 #include "server/rpc/services/watch.h"
+#include "server/runtime/cache/fair_pool.h"
 #include "server/sessions/usage.h"
 
 namespace kiln::rpc {
@@ -123,6 +125,17 @@ class AuditWatch : public Watch<v1::AuditEvent> {
   std::deque<auth::AuditEvent> waiting_;
 };
 
+// For each user.
+constexpr size_t kSlowCallsWaitingMax = 64;
+
+absl::Status TooManySlowCalls() {
+  return errors::WithReason(
+      absl::ResourceExhaustedError(
+          absl::StrCat(kSlowCallsWaitingMax,
+                       " of your calls are waiting already; try again when some are answered")),
+      "TOO_MANY_CALLS", {{"limit", absl::StrCat(kSlowCallsWaitingMax)}});
+}
+
 class AdminService final : public v1::AdminService::CallbackService {
  public:
   explicit AdminService(const AdminServiceParts& parts) : parts_(parts) {
@@ -134,6 +147,8 @@ class AdminService final : public v1::AdminService::CallbackService {
     bound("Drain", &AdminService::Drain);
     bound("GetCache", &AdminService::GetCache);
     bound("ClearCache", &AdminService::ClearCache);
+    bound("ExportSettings", &AdminService::ExportSettings);
+    bound("ImportSettings", &AdminService::ImportSettings);
     bound("AddUser", &AdminService::AddUser);
     bound("RevokeUser", &AdminService::RevokeUser);
     bound("AddToken", &AdminService::AddToken);
@@ -201,6 +216,36 @@ class AdminService final : public v1::AdminService::CallbackService {
     const auto deleted = parts_.kernel_cache->Clear();
     if (deleted.ok()) response->set_kernels_deleted(static_cast<uint64_t>(*deleted));
     return Audited(context, *caller, "clear_cache", "", deleted.status());
+  }
+
+  ServerUnaryReactor* ExportSettings(CallbackServerContext* context,
+                                     const v1::ExportSettingsRequest* request,
+                                     v1::ExportSettingsResponse* response) override {
+    const auto caller = parts_.access->Caller(*context);
+    if (!caller.ok()) return Reply(parts_, context, caller.status());
+    // The settings and their text.
+    const int64_t bytes = 2 * parts_.settings->GetStatistics().bytes;
+    return Later(context, *caller, bytes, response, [this, response]() -> absl::Status {
+      auto exported = parts_.settings->Export();
+      if (!exported.ok()) return exported.status();
+      response->set_settings(static_cast<uint32_t>(exported->settings));
+      response->set_text(std::move(exported->text));
+      return absl::OkStatus();
+    });
+  }
+
+  ServerUnaryReactor* ImportSettings(CallbackServerContext* context,
+                                     const v1::ImportSettingsRequest* request,
+                                     v1::ImportSettingsResponse* response) override {
+    const auto caller = parts_.access->Caller(*context);
+    if (!caller.ok()) return Reply(parts_, context, caller.status());
+    // As received, parsed, and its settings.
+    const int64_t bytes = 3 * static_cast<int64_t>(request->ByteSizeLong());
+    return Later(context, *caller, bytes, response, [this, caller = *caller, request, response] {
+      const absl::Status status = Import(*request, response);
+      Audit(*parts_.audit, parts_.clock, caller, "import_settings", "", status);
+      return status;
+    });
   }
 
   ServerUnaryReactor* AddUser(CallbackServerContext* context, const v1::AddUserRequest* request,
@@ -328,6 +373,37 @@ class AdminService final : public v1::AdminService::CallbackService {
         absl::InvalidArgumentError(
             "`stop` applies to the whole daemon; do not set `device` or `undo`"),
         "STOP_WITH_DEVICE");
+  }
+  absl::Status Import(const v1::ImportSettingsRequest& request,
+                      v1::ImportSettingsResponse* response) {
+    const auto imported = parts_.settings->Import(request.text());
+    if (absl::IsInvalidArgument(imported.status()))
+      return errors::WithReason(imported.status(), "BAD_SETTINGS");
+    if (!imported.ok()) return imported.status();
+    response->set_added(static_cast<uint32_t>(imported->added));
+    response->set_replaced(static_cast<uint32_t>(imported->replaced));
+    response->set_kept(static_cast<uint32_t>(imported->kept));
+    return absl::OkStatus();
+  }
+  // Answers a call with the result of `work`, which a thread of slow_calls executes. `bytes` are
+  // charged to the caller's user until then, and the response until it is read.
+  ServerUnaryReactor* Later(CallbackServerContext* context, const auth::Principal& caller,
+                            int64_t bytes, google::protobuf::Message* response,
+                            std::function<absl::Status()> work) {
+    const std::shared_ptr<sessions::User> user = parts_.registry->GetUser(caller.user);
+    memory::Charge charge = user->host->Open(memory::Use::kTransfers);
+    if (absl::Status status = charge.Resize(bytes); !status.ok())
+      return Reply(parts_, context, user->Explain(status));
+    auto* const reactor = new ChargedReactor(parts_, std::move(charge));
+    const bool is_queued = parts_.slow_calls->TrySchedule(
+        user->host->user(), kSlowCallsWaitingMax,
+        [this, reactor, user, response, work = std::move(work)] {
+          const absl::Status done =
+              reactor->is_unwanted() ? absl::CancelledError("the client disconnected") : work();
+          reactor->Answer(parts_, *user, done, response);
+        });
+    if (!is_queued) reactor->Answer(parts_, *user, TooManySlowCalls(), response);
+    return reactor;
   }
   double WeightOf(const std::string& user) const {
     const quota::Limits limits = parts_.limits->LimitsOf(user);

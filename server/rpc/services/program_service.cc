@@ -123,6 +123,9 @@ absl::Status Explain(const ProgramServiceParts& parts, const auth::Principal& ca
     proto->set_schedule(kernel.schedule);
     proto->set_refused_schedule(kernel.refused_schedule);
     proto->set_refusal(kernel.refusal);
+    proto->set_setting(kernel.setting);
+    proto->set_setting_refusal(kernel.setting_refusal);
+    proto->set_setting_ignored(kernel.setting_ignored);
     // Generated on request only, since it is rarely needed.
     if (kernel.source) {
       auto source = kernel.source();

@@ -33,6 +33,7 @@
 #include "server/runtime/device/driver_report.h"
 #include "server/runtime/device/managed_device.h"
 #include "server/sessions/registry.h"
+#include "server/tuner/setting_store.h"
 
 namespace kiln::rpc {
 
@@ -80,6 +81,9 @@ struct ProgramServiceParts : ServiceParts {
 struct AdminServiceParts : ServiceParts {
   runtime::ProgramCache* programs = nullptr;
   cache::KernelCache* kernel_cache = nullptr;
+  tuner::SettingStore* settings = nullptr;
+  // Calls that would delay everyone's messages on gRPC's threads.
+  runtime::FairPool* slow_calls = nullptr;
   auth::Authenticator* users = nullptr;
   auth::AuditLog* audit = nullptr;
   quota::LimitStore* limits = nullptr;

@@ -233,6 +233,7 @@ compiler::Options ProgramCompiler::CompilerOptions(const ProgramRequest& request
   options.threads = options_.kernel_threads;
   options.disabled_passes = options_.disabled_passes;
   options.dumped_passes = options_.dumped_passes;
+  options.tuned = options_.tuned;
   options.now = options_.clock.steady;
   options.on_kernels = [first_call = request.first_call](int found, int made) {
     first_call->CountKernels(found, made);
@@ -243,6 +244,7 @@ compiler::Options ProgramCompiler::CompilerOptions(const ProgramRequest& request
 void ProgramCompiler::ReportRefusals(const compiler::CompiledProgram& program,
                                      const std::string& digest) const {
   for (const compiler::CompiledKernel& kernel : program.kernels) {
+    ReportSetting(kernel, digest);
     if (kernel.refusal.empty()) continue;
     options_.metrics->ScheduleRefused();
     log::Error("schedule_refused", {{"program", ShortDigest(digest)},
@@ -251,6 +253,19 @@ void ProgramCompiler::ReportRefusals(const compiler::CompiledProgram& program,
                                     {"schedule", kernel.refused_schedule},
                                     {"loops", kernel.ir}});
   }
+}
+
+// A stored setting that cannot be used costs time, but is no defect: it may be from another
+// version, or imported.
+void ProgramCompiler::ReportSetting(const compiler::CompiledKernel& kernel,
+                                    const std::string& digest) {
+  if (kernel.setting_refusal.empty() && kernel.setting_ignored.empty()) return;
+  const bool is_refused = !kernel.setting_refusal.empty();
+  log::Warning(is_refused ? "setting_refused" : "setting_used_partly",
+               {{"program", ShortDigest(digest)},
+                {"kernel", kernel.image.name},
+                {"why", is_refused ? kernel.setting_refusal : kernel.setting_ignored},
+                {"setting", kernel.setting}});
 }
 
 absl::Status ProgramCompiler::CheckRunTime(const Program& program) const {

@@ -41,6 +41,7 @@ class ProgramCompiler {
     // As in compiler::Options.
     std::vector<std::string> disabled_passes;
     std::vector<std::string> dumped_passes;
+    decltype(compiler::Options::tuned) tuned;
   };
 
   explicit ProgramCompiler(Options options) : options_(std::move(options)) {}
@@ -86,6 +87,7 @@ class ProgramCompiler {
   static drivers::Target TargetOf(const Attempt& attempt, const ManagedDevice& device);
   compiler::Options CompilerOptions(const ProgramRequest& request) const;
   void ReportRefusals(const compiler::CompiledProgram& program, const std::string& digest) const;
+  static void ReportSetting(const compiler::CompiledKernel& kernel, const std::string& digest);
   absl::Status CheckRunTime(const Program& program) const;
   // Returns whether the log may show the graph, which the compiler failed on.
   bool ShowsGraphOf(const std::string& digest) ABSL_LOCKS_EXCLUDED(mutex_);

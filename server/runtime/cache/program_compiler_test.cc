@@ -76,6 +76,27 @@ TEST_F(ProgramCompilerTest, ChargesThePayerAsLongAsTheProgramLives) {
   EXPECT_EQ(account->bytes(), 0);
 }
 
+TEST_F(ProgramCompilerTest, TunedSettingsReachTheCompilerAndTheirRefusalsTheLog) {
+  ProgramCompiler::Options options = Options();
+  options.tuned = [](const std::string& kernel, const drivers::Target&) {
+    return std::optional("setting of " + kernel);
+  };
+  options.compile = [](const auto& graph, const auto& target, const auto& options) {
+    auto program = kiln::testing::FakeCompile(graph, target, options);
+    for (compiler::CompiledKernel& kernel : program->kernels) {
+      kernel.setting = options.tuned("k", target).value_or("");
+      kernel.setting_refusal = "lanes is 5";
+    }
+    return program;
+  };
+  ::testing::internal::CaptureStderr();
+  const auto program = Compile(options, 4);
+  const std::string log = ::testing::internal::GetCapturedStderr();
+  ASSERT_TRUE(program.ok()) << program.status();
+  EXPECT_THAT(log, HasSubstr("level=warning event=setting_refused"));
+  EXPECT_THAT(log, HasSubstr("why=\"lanes is 5\" setting=\"setting of k\""));
+}
+
 TEST_F(ProgramCompilerTest, WhatCannotFitTheDeviceIsNotCompiled) {
   const absl::Status status = Compile(Options(), 1000).status();
   EXPECT_EQ(errors::Reason(status), "OUT_OF_MEMORY");

@@ -128,6 +128,48 @@ compiler::Options& CompilerOptions() {
   return options;
 }
 
+absl::Status CheckSchedules(const CompiledProgram& program) {
+  for (const compiler::CompiledKernel& kernel : program.kernels) {
+    if (!kernel.refusal.empty()) {
+      return absl::InternalError(absl::StrCat("a schedule was refused: ", kernel.refusal, "\n",
+                                              kernel.refused_schedule, kernel.ir));
+    }
+    if (!kernel.setting_refusal.empty()) {
+      return absl::InternalError(absl::StrCat("a setting was refused: ", kernel.setting_refusal,
+                                              "\n", kernel.setting, kernel.ir));
+    }
+  }
+  return absl::OkStatus();
+}
+
+absl::StatusOr<std::vector<HostTensor>> RunWith(const graph::Graph& graph,
+                                                absl::Span<const HostTensor> inputs,
+                                                const compiler::Options& options,
+                                                CompiledProgram* program_run) {
+  drivers::Device& device = TheDevice();
+  auto program = compiler::Compile(graph, device.info().target, options);
+  if (!program.ok()) return program.status();
+  if (auto status = CheckSchedules(*program); !status.ok()) return status;
+  Loaded loaded;
+  if (auto status = Allocate(device, *program, inputs, loaded); !status.ok()) return status;
+  if (auto status = Load(device, *program, loaded); !status.ok()) return status;
+  if (auto status = Submit(device, loaded); !status.ok()) return status;
+  std::vector<HostTensor> outputs;
+  for (const ir::Node* output : graph.outputs) {
+    outputs.push_back(HostTensor::Zeros(output->dtype(), output->shape()));
+  }
+  for (size_t i = 0; i < program->slots.size(); ++i) {
+    const Slot& slot = program->slots[i];
+    if (slot.kind != Slot::Kind::kOutput || slot.bytes == 0) continue;
+    auto* bytes = reinterpret_cast<char*>(outputs[slot.index].bytes.data());
+    const absl::Status read = device.CopyToHost(
+        *loaded.buffers[i], 0, absl::MakeSpan(bytes, outputs[slot.index].bytes.size()));
+    if (!read.ok()) return read;
+  }
+  if (program_run != nullptr) *program_run = *std::move(program);
+  return outputs;
+}
+
 }  // namespace
 
 absl::Status UseDevice(const std::string& driver_name) {
@@ -158,33 +200,17 @@ absl::Status DisablePasses(const std::string& names) {
 
 absl::StatusOr<std::vector<HostTensor>> RunCompiled(const graph::Graph& graph,
                                                     absl::Span<const HostTensor> inputs,
-                                                    CompiledProgram* program_run) {
-  drivers::Device& device = TheDevice();
-  auto program = compiler::Compile(graph, device.info().target, CompilerOptions());
-  if (!program.ok()) return program.status();
-  for (const compiler::CompiledKernel& kernel : program->kernels) {
-    if (kernel.refusal.empty()) continue;
-    return absl::InternalError(absl::StrCat("a schedule was refused: ", kernel.refusal, "\n",
-                                            kernel.refused_schedule, kernel.ir));
-  }
-  Loaded loaded;
-  if (auto status = Allocate(device, *program, inputs, loaded); !status.ok()) return status;
-  if (auto status = Load(device, *program, loaded); !status.ok()) return status;
-  if (auto status = Submit(device, loaded); !status.ok()) return status;
-  std::vector<HostTensor> outputs;
-  for (const ir::Node* output : graph.outputs) {
-    outputs.push_back(HostTensor::Zeros(output->dtype(), output->shape()));
-  }
-  for (size_t i = 0; i < program->slots.size(); ++i) {
-    const Slot& slot = program->slots[i];
-    if (slot.kind != Slot::Kind::kOutput || slot.bytes == 0) continue;
-    auto* bytes = reinterpret_cast<char*>(outputs[slot.index].bytes.data());
-    const absl::Status read = device.CopyToHost(
-        *loaded.buffers[i], 0, absl::MakeSpan(bytes, outputs[slot.index].bytes.size()));
-    if (!read.ok()) return read;
-  }
-  if (program_run != nullptr) *program_run = *std::move(program);
-  return outputs;
+                                                    CompiledProgram* program) {
+  return RunWith(graph, inputs, CompilerOptions(), program);
+}
+
+absl::StatusOr<std::vector<HostTensor>> RunTuned(const graph::Graph& graph,
+                                                 absl::Span<const HostTensor> inputs,
+                                                 decltype(compiler::Options::tuned) tuned,
+                                                 CompiledProgram* program) {
+  compiler::Options options = CompilerOptions();
+  options.tuned = std::move(tuned);
+  return RunWith(graph, inputs, options, program);
 }
 
 absl::StatusOr<std::string> CompareWithInterpreter(const graph::Graph& graph,

@@ -33,6 +33,13 @@ absl::StatusOr<std::vector<ops::HostTensor>> RunCompiled(
     const graph::Graph& graph, absl::Span<const ops::HostTensor> inputs,
     compiler::CompiledProgram* program = nullptr);
 
+// The same with schedules made from settings (compiler::Options::tuned). INTERNAL also if a setting
+// could not be used.
+absl::StatusOr<std::vector<ops::HostTensor>> RunTuned(const graph::Graph& graph,
+                                                      absl::Span<const ops::HostTensor> inputs,
+                                                      decltype(compiler::Options::tuned) tuned,
+                                                      compiler::CompiledProgram* program = nullptr);
+
 // Returns an empty text if the compiled program gives the interpreter's results for the graph,
 // including requested gradients: integers and bool exactly, floats within their output's tolerance,
 // absolute plus relative. Otherwise returns the difference. Returns an error if the graph is

@@ -5,9 +5,11 @@
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "compiler/search/knobs/setting.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "server/auth/accounts.h"
+#include "server/tuner/tuned_setting.h"
 #include "tests/server/client.h"
 #include "tests/server/test_daemon.h"
 
@@ -130,6 +132,61 @@ TEST_F(AdminTest, CompileAhead) {
   const grpc::Status bad = client_.programs->CompileProgram(&bad_context, request, &response);
   EXPECT_EQ(bad.error_code(), grpc::INVALID_ARGUMENT);
   EXPECT_EQ(Reason(bad), "UNKNOWN_OP");
+}
+
+// The setting of a kernel of the fake compiler, on a fake device.
+tuner::TunedSetting SettingOfAdd(FakeDevice& device) {
+  return {.kernel = "add\n",
+          .hardware = device.info().target.HardwareKey(),
+          .version = search::kSettingVersion,
+          .setting = "setting 1\nstage 0 form=scalar\n",
+          .seconds_before = 2,
+          .seconds_after = 1,
+          .roofline_seconds = 0.5,
+          .measured = absl::FromUnixSeconds(1'700'000'000),
+          .width = 4};
+}
+
+TEST_F(AdminTest, ImportedSettingsAreUsedKeptAndExported) {
+  const std::string text = tuner::PrintSettings({SettingOfAdd(daemon_.device())});
+  const auto import = [this](const std::string& settings, v1::ImportSettingsResponse* imported) {
+    grpc::ClientContext context;
+    v1::ImportSettingsRequest request;
+    request.set_text(settings);
+    return client_.admin->ImportSettings(&context, request, imported);
+  };
+  v1::ImportSettingsResponse imported;
+  const grpc::Status bad = import(text + "more", &imported);
+  EXPECT_EQ(bad.error_code(), grpc::INVALID_ARGUMENT);
+  EXPECT_EQ(Reason(bad), "BAD_SETTINGS");
+  EXPECT_THAT(bad.error_message(), HasSubstr("line 12: there is text after the last line"));
+  ASSERT_TRUE(import(text, &imported).ok());
+  EXPECT_EQ(imported.added(), 1);
+  ASSERT_TRUE(import(text, &imported).ok());
+  EXPECT_EQ(imported.kept(), 1);
+  EXPECT_THAT(AuditText(daemon_), ContainsRegex("import_settings.*BAD_SETTINGS"));
+  // Programs that are loaded keep their kernels, and others get the setting, also after a restart.
+  const auto setting_of = [](Client& client, const std::string& digest) {
+    grpc::ClientContext context;
+    v1::ExplainProgramRequest request;
+    request.set_digest(digest);
+    v1::ExplainProgramResponse answer;
+    EXPECT_TRUE(client.programs->ExplainProgram(&context, request, &answer).ok());
+    return answer.kernels_size() == 1 ? answer.kernels(0).setting() : "no kernel";
+  };
+  EXPECT_EQ(setting_of(client_, digest_), "");
+  const std::string other = stream_->Call(Define(2, AddGraph(3))).digest();
+  EXPECT_EQ(setting_of(client_, other), SettingOfAdd(daemon_.device()).setting);
+  stream_.reset();
+  daemon_.Restart(Daemon::Sessions::kEnd);
+  Client next(daemon_.address(), 0, "cpu:0");
+  const std::string again = next.Connect()->Call(Define(1, AddGraph(2))).digest();
+  EXPECT_EQ(setting_of(next, again), SettingOfAdd(daemon_.device()).setting);
+  grpc::ClientContext context;
+  v1::ExportSettingsResponse exported;
+  ASSERT_TRUE(next.admin->ExportSettings(&context, {}, &exported).ok());
+  EXPECT_EQ(exported.text(), text);
+  EXPECT_EQ(exported.settings(), 1);
 }
 
 TEST_F(AdminTest, DaemonCacheAndUsers) {
