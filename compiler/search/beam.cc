@@ -112,7 +112,7 @@ class BeamSearch {
     double cost = 0;    // those of a lower one are tried first
     // Expanded only if it is a gain on this: the better one of a pair's changes. Pairs without one
     // would fill the beam with variants of one setting.
-    Timing worth = {.seconds = kSecondsMax};
+    double seconds_to_beat = kSecondsMax;
   };
   // A measured setting.
   struct Trial {
@@ -229,7 +229,9 @@ class BeamSearch {
           auto both = Combine(SettingOf(member), SettingOf(changes[a]), SettingOf(changes[b]));
           const size_t before = proposals.size();
           if (both) Propose(*std::move(both), member, &proposals);
-          if (proposals.size() > before) proposals.back().worth = trials_[changes[a]].timing;
+          if (proposals.size() > before) {
+            proposals.back().seconds_to_beat = trials_[changes[a]].timing.seconds;
+          }
         }
       }
     }
@@ -321,7 +323,7 @@ class BeamSearch {
     progress().tried += static_cast<int>(batch.size());
     for (size_t i = 0; i < batch.size(); ++i) {
       const bool worthwhile =
-          timings[i].ok() && IsGain(*timings[i], batch[i].worth, options_.gain_min);
+          timings[i].ok() && IsGain(*timings[i], batch[i].seconds_to_beat, options_.gain_min);
       Record(
           {.candidate = std::move(candidates[i]), .parent = batch[i].parent, .closed = !worthwhile},
           timings[i]);
@@ -358,7 +360,7 @@ class BeamSearch {
   }
 
   bool IsGainOnBest(const Timing& timing) const {
-    return IsGain(timing, result_.best.timing, options_.gain_min);
+    return IsGain(timing, result_.best.timing.seconds, options_.gain_min);
   }
 
   // Returns whether the trial is the new best.
@@ -392,9 +394,8 @@ class BeamSearch {
 
 std::string_view EndingName(Ending ending) { return kEndingNames[static_cast<size_t>(ending)]; }
 
-bool IsGain(const Timing& challenger, const Timing& incumbent, double gain_min) {
-  const double noise = std::max({gain_min, challenger.noise, incumbent.noise});
-  return challenger.seconds < incumbent.seconds * (1 - noise);
+bool IsGain(const Timing& challenger, double incumbent_seconds, double gain_min) {
+  return challenger.seconds < incumbent_seconds * (1 - std::max(gain_min, challenger.noise));
 }
 
 absl::StatusOr<SearchResult> FindSetting(const Space& space, Measurer& measurer,

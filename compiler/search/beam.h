@@ -31,7 +31,7 @@ struct Candidate {
 
 struct Timing {
   double seconds = 0;  // of one run
-  // Two timings of the same code may differ by this share of `seconds`.
+  // The comparison with the incumbent may be wrong by this share of `seconds`.
   double noise = 0;
 };
 
@@ -76,7 +76,7 @@ struct SearchOptions {
   double seconds_max = 60;
   // A measured batch: the bounds, `cancelled` and `on_progress` are looked at between batches.
   int batch = 16;
-  // A gain below this share of the time never counts, nor one below either timing's noise.
+  // A gain below this share of the time never counts, nor one below the noise.
   double gain_min = 0.01;
   // No schedule can be faster than this; 0: not known.
   double roofline_seconds = 0;
@@ -119,8 +119,8 @@ struct SearchResult {
 absl::StatusOr<SearchResult> FindSetting(const Space& space, Measurer& measurer,
                                          const SearchOptions& options);
 
-// Returns whether `challenger` is faster than `incumbent` by more than noise.
-bool IsGain(const Timing& challenger, const Timing& incumbent, double gain_min);
+// Returns whether `challenger` is faster by more than its noise.
+bool IsGain(const Timing& challenger, double incumbent_seconds, double gain_min);
 
 // Returns the path as text, a line for each candidate.
 std::string PrintPath(const SearchResult& result);
