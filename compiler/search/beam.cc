@@ -168,7 +168,9 @@ class BeamSearch {
     const size_t first = trials_.size();
     gained |= Try(ProposeNeighbours(beam));
     gained |= Try(ProposePairs(beam, first));
-    if (!gained) End(progress().tried == tried ? Ending::kExhausted : Ending::kNoGain);
+    if (progress().tried == tried) End(Ending::kExhausted);
+    rounds_without_gain_ = gained ? 0 : rounds_without_gain_ + 1;
+    if (rounds_without_gain_ >= options_.rounds_without_gain) End(Ending::kNoGain);
   }
 
   // Takes the fastest settings that were not expanded yet.
@@ -387,6 +389,7 @@ class BeamSearch {
   absl::flat_hash_set<size_t> seen_;
   std::vector<Trial> trials_;
   SearchResult result_;
+  int rounds_without_gain_ = 0;
   bool ended_ = false;
 };
 

@@ -69,6 +69,9 @@ struct SearchProgress {
 
 struct SearchOptions {
   int width = 4;  // of the beam
+  // Rounds without a gain before the search ends. The neighbours of a setting that is about as fast
+  // as the best may be faster.
+  int rounds_without_gain = 2;
   // Tried in the first round beside the heuristic's setting: those of similar kernels, for example.
   // What of them does not exist in the space is ignored.
   std::vector<Setting> starts = {};
@@ -86,7 +89,7 @@ struct SearchOptions {
 };
 
 enum class Ending {
-  kNoGain,      // a round has improved nothing
+  kNoGain,      // the last rounds improved nothing
   kRoofline,    // what is left to gain is noise
   kExhausted,   // there is no other setting
   kCandidates,  // candidates_max

@@ -115,7 +115,7 @@ TEST_F(BeamTest, KeepsTheHeuristicsSettingIfNothingIsFaster) {
   const SearchResult result = Find(measurer);
   EXPECT_EQ(result.best.candidate.setting, space_->heuristic());
   EXPECT_EQ(result.ending, Ending::kNoGain);
-  EXPECT_EQ(result.progress.round, 1);
+  EXPECT_EQ(result.progress.round, 2);
   EXPECT_EQ(result.progress.heuristic_seconds, 1);
   EXPECT_EQ(result.progress.best_seconds, 1);
   EXPECT_GT(result.progress.tried, 20);
@@ -152,12 +152,25 @@ absl::StatusOr<Timing> Trap(const Setting& setting) {
 
 TEST_F(BeamTest, AWiderBeamEscapesALocalOptimum) {
   FakeMeasurer narrow(Trap);
-  EXPECT_EQ(Find(narrow, {.width = 1}).best.timing.seconds, 0.9);
+  EXPECT_EQ(Find(narrow, {.width = 1, .rounds_without_gain = 1}).best.timing.seconds, 0.9);
   FakeMeasurer wide(Trap);
-  const SearchResult result = Find(wide, {.width = 2});
+  const SearchResult result = Find(wide, {.width = 2, .rounds_without_gain = 1});
   EXPECT_EQ(result.best.timing.seconds, 0.5);
   EXPECT_GE(result.progress.round, 3);
   EXPECT_EQ(result.ending, Ending::kNoGain);
+}
+
+// The way to the optimum leads over a setting that is slower than the heuristic's.
+TEST_F(BeamTest, MayGoOnAfterARoundWithoutAGain) {
+  const auto hill = [this](const Setting& setting) {
+    if (Has(setting, {{Knob::kRows, 3}})) return Seconds(0.5);
+    if (setting == space_->heuristic()) return Seconds(1);
+    return Seconds(Has(setting, {{Knob::kRows, 4}}) ? 1.05 : 2);
+  };
+  FakeMeasurer hasty(hill);
+  EXPECT_EQ(Find(hasty, {.rounds_without_gain = 1}).best.timing.seconds, 1);
+  FakeMeasurer patient(hill);
+  EXPECT_EQ(Find(patient, {.rounds_without_gain = 2}).best.timing.seconds, 0.5);
 }
 
 TEST_F(BeamTest, TheSameMeasurementsGiveTheSamePath) {

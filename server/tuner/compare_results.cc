@@ -4,7 +4,7 @@
 #include <cmath>
 #include <cstdint>
 
-#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
 #include "compiler/ir/walk.h"
 #include "compiler/kernel/sample_inputs.h"
 #include "proto/check/check.h"
@@ -12,8 +12,10 @@
 namespace kiln::tuner {
 namespace {
 
-// Roundings of a value besides those of sums, with a margin.
+// Roundings of a value besides those of sums, and those of a sum for each root of its terms, with
+// margins: the largest of millions of errors is several times the usual one.
 constexpr double kRoundings = 16;
+constexpr double kRoundingsOfSums = 8;
 
 // Returns the largest relative error of rounding to the dtype; 0 for integers.
 double RoundingOf(ir::DType dtype) {
@@ -56,8 +58,8 @@ absl::Status CompareBuffer(int number, ir::DType dtype, const std::vector<char>&
     const double should_be = kernel::ElementAt(dtype, want.data(), i);
     const double is = kernel::ElementAt(dtype, got.data(), i);
     if (IsNear(should_be, is, is_float ? tolerance : 0, magnitude)) continue;
-    return absl::DataLossError(
-        absl::StrCat("element ", i, " of buffer b", number, " is ", is, " instead of ", should_be));
+    return absl::DataLossError(absl::StrFormat("element %d of buffer b%d is %.9g instead of %.9g",
+                                               i, number, is, should_be));
   }
   return absl::OkStatus();
 }
@@ -66,9 +68,12 @@ absl::Status CompareBuffer(int number, ir::DType dtype, const std::vector<char>&
 
 double ToleranceOf(const kernel::Kernel& kernel) {
   double rounding = 0;
-  int64_t terms = 1;
+  double roundings = kRoundings;
   for (const kernel::Stage& stage : kernel.stages) {
-    terms = std::max(terms, TermsOf(stage));
+    // Each stage may use the sums of those before it.
+    if (!stage.reduce_ranges.empty()) {
+      roundings += kRoundingsOfSums * std::sqrt(static_cast<double>(TermsOf(stage)));
+    }
     for (const kernel::Store& store : stage.stores) {
       for (const ir::Node* node : ir::TopologicalOrder({&store.value, 1})) {
         // Loading rounds nothing.
@@ -76,7 +81,7 @@ double ToleranceOf(const kernel::Kernel& kernel) {
       }
     }
   }
-  return rounding * (kRoundings + 2 * std::sqrt(static_cast<double>(terms)));
+  return rounding * roundings;
 }
 
 absl::Status CompareResults(const kernel::Kernel& kernel, const Outputs& want, const Outputs& got,

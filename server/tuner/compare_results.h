@@ -9,8 +9,8 @@
 namespace kiln::tuner {
 
 // Returns the relative difference up to which floats of two correct schedules are equal. It depends
-// on the dtypes in which the kernel computes, and grows with the root of the number of terms of its
-// sums: with high probability errors do (Higham and Mary, 2019).
+// on the dtypes in which the kernel computes, and grows with the roots of the numbers of terms of
+// its stages' sums: with high probability errors do (Higham and Mary, 2019).
 double ToleranceOf(const kernel::Kernel& kernel);
 
 // Returns DATA_LOSS with the first difference. Integers must be equal; NaN equals NaN, and an

@@ -9,6 +9,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/synchronization/notification.h"
 #include "absl/time/time.h"
+#include "proto/check/check.h"
 
 namespace kiln::tuner {
 namespace {
@@ -34,9 +35,7 @@ class DeviceTrials::LoadedTrial : public Trial {
       if (absl::Status status = trials_.Fill(kernel::Sample::kRandom); !status.ok()) return status;
     }
     if (absl::Status status = Prepare(times); !status.ok()) return status;
-    const auto seconds = trials_.Submit(*list_, seconds_max);
-    if (!seconds.ok()) return seconds.status();
-    return *seconds / times;
+    return trials_.Submit(*list_, seconds_max);
   }
 
   absl::StatusOr<Outputs> Run(kernel::Sample sample, double seconds_max) override {
@@ -171,7 +170,7 @@ absl::StatusOr<double> DeviceTrials::Submit(drivers::PreparedList& list, double 
   absl::Notification ended;
   drivers::SubmitResult result;
   drivers::Buffer* const slots[] = {buffer_.get()};
-  absl::Status status = device_.Submit(list, slots, {.group = nullptr, .unwanted = unwanted},
+  absl::Status status = device_.Submit(list, slots, {.time_commands = true, .unwanted = unwanted},
                                        [&](drivers::SubmitResult done) {
                                          result = std::move(done);
                                          ended.Notify();
@@ -185,7 +184,10 @@ absl::StatusOr<double> DeviceTrials::Submit(drivers::PreparedList& list, double 
     result.status =
         absl::DeadlineExceededError(absl::StrCat("it ran longer than ", seconds_max, " s"));
   }
-  if (result.status.ok()) return result.seconds;
+  if (result.status.ok()) {
+    KILN_CHECK(!result.command_seconds.empty());
+    return *std::min_element(result.command_seconds.begin(), result.command_seconds.end());
+  }
   inputs_.reset();  // the buffer may have any content
   return result.status;
 }

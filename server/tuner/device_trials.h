@@ -48,7 +48,7 @@ class DeviceTrials : public TrialRunner {
   absl::Status Fill(kernel::Sample sample);
   absl::Status CheckOutside(const std::vector<char>& after) const;
   drivers::CommandList Launches(const drivers::LoadedKernel& kernel, int times) const;
-  // Returns the device's seconds.
+  // Returns the device's seconds for the fastest launch of the list.
   absl::StatusOr<double> Submit(drivers::PreparedList& list, double seconds_max);
 
   drivers::Device& device_;

@@ -39,6 +39,7 @@ drivers::KernelImage ImageOf(const std::string& code, int arguments) {
   image.name = "trial";
   image.code = code;
   image.num_arguments = arguments;
+  image.flops = 3;
   return image;
 }
 
@@ -107,14 +108,15 @@ TEST_F(DeviceTrialsTest, RunsOnEveryKindOfInputs) {
 
 TEST_F(DeviceTrialsTest, TimesTheDevicesSeconds) {
   int runs = 0;
+  device_.TakeTime();
   const auto trial = Load([&runs](const FakeArguments&) {
     ++runs;
     return absl::OkStatus();
   });
-  // The fake device reports a microsecond for each kernel.
   const auto seconds = trial->Time(7, kLong);
   ASSERT_TRUE(seconds.ok()) << seconds.status();
-  EXPECT_DOUBLE_EQ(*seconds, 1e-6);
+  // The fake device reports a microsecond for each operation of the image.
+  EXPECT_DOUBLE_EQ(*seconds, 3e-6);
   EXPECT_EQ(runs, 7);
 }
 

@@ -20,7 +20,7 @@ using search::Measured;
 using search::Timing;
 
 // A candidate may take this many times as long as it should before it is stopped.
-constexpr double kPatience = 20;
+constexpr double kPatience = 10;
 // A candidate that is slower than the incumbent by this factor in its first runs is not timed in
 // turns.
 constexpr double kHopelessSlowdown = 3;

@@ -24,8 +24,8 @@ struct TrialOptions {
   // Turns of a candidate and the incumbent: to order candidates, and to confirm one.
   int rounds = 5;
   int confirming_rounds = 15;
-  // A turn repeats the kernel until it takes about this long.
-  double turn_seconds = 2e-3;
+  // A turn repeats the kernel until it takes about this long, and counts the fastest run.
+  double turn_seconds = 5e-3;
   // Once a candidate is slower than the incumbent by this factor it is not timed any further.
   double slowdown_max = 1.25;
   // Bound for one run of the heuristic's schedule, and for one whose results are compared. Turns of

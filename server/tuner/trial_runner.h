@@ -20,9 +20,10 @@ class Trial {
  public:
   virtual ~Trial() = default;
 
-  // Runs `times` times, one after another, on random inputs. Returns the device's seconds for one
-  // run. DEADLINE_EXCEEDED: all runs together took longer than `seconds_max`, and were stopped if
-  // the device can stop them.
+  // Runs `times` times, one after another, on random inputs. Returns the device's seconds for the
+  // fastest run: other work of the machine lengthens some runs, and shortens none.
+  // DEADLINE_EXCEEDED: all runs together took longer than `seconds_max`, and were stopped if the
+  // device can stop them.
   virtual absl::StatusOr<double> Time(int times, double seconds_max) = 0;
 
   // Runs once on these inputs. DATA_LOSS: it wrote outside its outputs. DEADLINE_EXCEEDED as above.
