@@ -1,4 +1,4 @@
-// Implements EstimateCost of kernel.h.
+// Implements EstimateCost and CountPoints of kernel.h.
 #include <algorithm>
 
 #include "absl/container/flat_hash_map.h"
@@ -78,6 +78,14 @@ Cost EstimateCost(const Kernel& kernel) {
     cost.bytes += buffer.access == Access::kUpdate ? 2 * bytes : bytes;
   }
   return cost;
+}
+
+int64_t CountPoints(const Kernel& kernel) {
+  int64_t points = 0;
+  for (const Stage& stage : kernel.stages) {
+    points += Points(stage.ranges) * Points(stage.reduce_ranges) * Points(stage.ordered_ranges);
+  }
+  return points * Points(kernel.grid);
 }
 
 }  // namespace kiln::kernel

@@ -95,6 +95,9 @@ struct Cost {
 };
 Cost EstimateCost(const Kernel& kernel);
 
+// Returns the number of points of all loops.
+int64_t CountPoints(const Kernel& kernel);
+
 }  // namespace kiln::kernel
 
 #endif  // KILN_COMPILER_KERNEL_KERNEL_H_

@@ -13,6 +13,7 @@ from kilnd_process import NO_PROBES, ROOT, Kilnd, build_folder, opencl_is_instal
 
 KILN = build_folder() / "clients" / "cli" / "kiln"
 IRTOOL = build_folder() / "compiler" / "irtool"
+BENCH_BEAM = build_folder() / "tests" / "bench" / "bench_beam"
 
 # A small program: a contraction, rows that merge, and two results.
 CLIENT = """
@@ -114,6 +115,19 @@ def test_space_of_a_kernel(tmp_path):
     assert "vector" in schedule
     (tmp_path / "setting.txt").write_text(setting.replace("lanes=8", "lanes=4"))
     assert output(IRTOOL, "--space", device, "--setting", tmp_path / "setting.txt", tmp_path / "kernel.txt") != schedule
+
+
+@answers("is there a faster schedule for this kernel?")
+def test_search_for_a_faster_schedule(tmp_path):
+    kernel = ROOT / "compiler" / "testdata" / "matmul.txt"
+    found, table = output(BENCH_BEAM, "--seconds", "1", "--path", kernel).split("\n\n")
+    assert re.match(r"kernel +heuristic us .*\nmatmul.txt ", table)
+    path, setting = found.split("# matmul.txt: ")
+    assert path.startswith("round 0: the heuristic's: ") and "\nround 1: stage 0: " in path
+    # irtool writes the setting's schedule.
+    device = setting.split('"')[1]
+    (tmp_path / "setting.txt").write_text(setting.split("\n", 1)[1])
+    assert "bind " in output(IRTOOL, "--space", device, "--setting", tmp_path / "setting.txt", kernel)
 
 
 @answers("is it this pass?")

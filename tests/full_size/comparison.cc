@@ -47,7 +47,7 @@ Comparison::Comparison(const kernel::Kernel& kernel, ir::Context& context,
       options_(options),
       bounded_(WithErrorBounds(kernel, context, /*whole_inputs=*/true)),
       globals_(bounded_.bound_of.size()) {
-  input_kind_.integer_bound = IntegerBound(kernel);
+  input_kind_.integer_bound = kernel::IntegerBound(kernel);
   if (!bounded_.has_long_sum) return;
   // Repeated roundings of a few whole values add up in one direction; see error_bound.h.
   bounded_ = WithErrorBounds(kernel, context, /*whole_inputs=*/false);
@@ -73,7 +73,8 @@ void Comparison::FillInputs() {
     if (!IsInput(buffer)) continue;
     const int64_t bytes = BytesOf(buffer);
     auto memory = std::make_unique<GuardedMemory>(bytes);
-    FillRandom(buffer.dtype, buffer.elements, input_kind_, options_.seed * 100 + i, memory->data());
+    kernel::FillRandom(buffer.dtype, buffer.elements, input_kind_, options_.seed * 100 + i,
+                       memory->data());
     // Reads beyond the end get NaN.
     std::memset(static_cast<char*>(memory->data()) + bytes, 0xff,
                 static_cast<size_t>(SlackOf(bytes)));
@@ -88,8 +89,8 @@ std::unique_ptr<GuardedMemory> Comparison::NewOutput(int buffer, GuardedMemory::
   auto memory = std::make_unique<GuardedMemory>(bytes, edge);
   std::memset(memory->data(), kUnwritten, static_cast<size_t>(bytes + SlackOf(bytes)));
   if (like.access == Access::kUpdate) {
-    FillRandom(like.dtype, like.elements, input_kind_, options_.seed * 100 + buffer,
-               memory->data());
+    kernel::FillRandom(like.dtype, like.elements, input_kind_, options_.seed * 100 + buffer,
+                       memory->data());
   }
   return memory;
 }
@@ -109,7 +110,7 @@ absl::Status Comparison::ComputeReference(const drivers::Target& target) {
   const bool scatters =
       std::any_of(kernel_.stages.begin(), kernel_.stages.end(),
                   [](const auto& stage) { return !stage.ordered_ranges.empty(); });
-  complete_ = scatters || CountPoints(kernel_) <= options_.reference_points;
+  complete_ = scatters || kernel::CountPoints(kernel_) <= options_.reference_points;
   const schedule::Schedule plain = complete_ ? schedule::Schedule{} : PointByPoint(kernel_);
   auto image = codegen::CompileKernel(**compiler::FindMachineCode(target.architecture),
                                       bounded_.kernel, plain, target);
@@ -165,7 +166,7 @@ bool Comparison::HasNan() const {
     const auto* bounds = static_cast<const double*>(reference_[bound]->data());
     for (int64_t k = 0; k < kernel_.buffers[i].elements; ++k) {
       if (bounds[k] == kNotComputed) continue;
-      const double value = ElementAt(kernel_.buffers[i].dtype, reference_[i]->data(), k);
+      const double value = kernel::ElementAt(kernel_.buffers[i].dtype, reference_[i]->data(), k);
       if (!std::isfinite(bounds[k]) || !std::isfinite(value)) return true;
     }
   }
@@ -259,7 +260,7 @@ double Comparison::Tolerance(int buffer, int64_t element, double want) const {
 std::string Comparison::CompareElements(int buffer, const void* got, int64_t begin, int64_t end) {
   const kernel::Buffer& like = kernel_.buffers[buffer];
   for (int64_t i = begin; i < end; ++i) {
-    double want = ElementAt(like.dtype, reference_[buffer]->data(), i);
+    double want = kernel::ElementAt(like.dtype, reference_[buffer]->data(), i);
     double bound = Tolerance(buffer, i, want);
     const char* what = "the plain schedule";
     if (bound == kNotComputed && complete_) {
@@ -270,7 +271,7 @@ std::string Comparison::CompareElements(int buffer, const void* got, int64_t beg
         ++skipped_;  // the elements that the plain schedule computed have no bound
         continue;
       }
-      want = ElementAt(like.dtype, first_[buffer]->data(), i);
+      want = kernel::ElementAt(like.dtype, first_[buffer]->data(), i);
       // No bound was computed for this element, so the largest of the buffer is used, doubled
       // because neither of the two values is the plain schedule's.
       bound = 2 * largest_[buffer];
@@ -282,7 +283,7 @@ std::string Comparison::CompareElements(int buffer, const void* got, int64_t beg
       ++skipped_;
       continue;
     }
-    const double is = ElementAt(like.dtype, got, i);
+    const double is = kernel::ElementAt(like.dtype, got, i);
     if (is == want || (std::isnan(is) && std::isnan(want))) continue;
     const double tolerance = ir::IsFloat(like.dtype) ? 2 * bound + SmallestOf(like.dtype) : bound;
     if (bound > 0 && std::abs(is - want) <= tolerance) continue;

@@ -10,10 +10,10 @@
 #include "absl/status/status.h"
 #include "compiler/codegen/testing/executable_code.h"
 #include "compiler/kernel/kernel.h"
+#include "compiler/kernel/sample_inputs.h"
 #include "compiler/schedule/schedule.h"
 #include "drivers/interface/target.h"
 #include "tests/full_size/error_bound.h"
-#include "tests/full_size/inputs.h"
 
 namespace kiln::full_size {
 
@@ -70,7 +70,7 @@ class Comparison {
   const kernel::Kernel& kernel_;
   const ComparisonOptions options_;
   BoundedKernel bounded_;
-  InputKind input_kind_;
+  kernel::InputKind input_kind_;
   size_t globals_ = 0;
   bool complete_ = false;
   Memory inputs_;                // by global; null for written ones

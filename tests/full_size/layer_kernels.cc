@@ -4,7 +4,6 @@
 
 #include "compiler/kernel/lower.h"
 #include "compiler/pipeline.h"
-#include "tests/full_size/sample.h"
 
 namespace kiln::full_size {
 namespace {
@@ -27,7 +26,7 @@ absl::StatusOr<Lowered> Lower(const graph::Graph& graph) {
     const auto one = kernel::Lower(partition, static_cast<int>(i), context);
     if (!one.ok()) return one.status();
     lowered.texts.push_back(kernel::Print(one->kernel));
-    lowered.points = std::max(lowered.points, CountPoints(one->kernel));
+    lowered.points = std::max(lowered.points, kernel::CountPoints(one->kernel));
     for (const kernel::Buffer& buffer : one->kernel.buffers) {
       lowered.elements = std::max(lowered.elements, buffer.elements);
     }

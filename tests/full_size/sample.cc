@@ -121,13 +121,6 @@ schedule::Schedule PointByPoint(const kernel::Kernel& kernel) {
   return schedule;
 }
 
-int64_t CountPoints(const kernel::Kernel& kernel) {
-  int64_t points = 0;
-  for (const Section& section : SectionsOf(kernel))
-    points += section.tasks * section.points_of_task;
-  return points;
-}
-
 std::vector<std::pair<int64_t, int64_t>> SampleTasks(const kernel::Kernel& kernel, int64_t points,
                                                      uint64_t seed) {
   std::mt19937_64 random(seed);

@@ -14,9 +14,6 @@ namespace kiln::full_size {
 // Returns the plain schedule with each point of the parallel loops as a separate task.
 schedule::Schedule PointByPoint(const kernel::Kernel& kernel);
 
-// Returns the number of points of all loops.
-int64_t CountPoints(const kernel::Kernel& kernel);
-
 // Returns runs of tasks [begin, end) of PointByPoint: the corners of each stage's loops, places
 // near their edges, and others, with about `points` points in total. Deterministic.
 std::vector<std::pair<int64_t, int64_t>> SampleTasks(const kernel::Kernel& kernel, int64_t points,

@@ -1,0 +1,195 @@
+#include "server/tuner/device_trials.h"
+
+#include <algorithm>
+#include <atomic>
+#include <cstring>
+#include <string>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "absl/synchronization/notification.h"
+#include "absl/time/time.h"
+#include "proto/check/check.h"
+
+namespace kiln::tuner {
+namespace {
+
+// The bytes of a guard band: a page of most devices.
+constexpr int64_t kGuardBytes = 4096;
+// NaN in all float dtypes.
+constexpr int kGuard = 0xff;
+
+int64_t RoundUp(int64_t bytes, int64_t multiple) {
+  return (bytes + multiple - 1) / multiple * multiple;
+}
+
+}  // namespace
+
+class DeviceTrials::LoadedTrial : public Trial {
+ public:
+  LoadedTrial(DeviceTrials& trials, std::unique_ptr<drivers::LoadedKernel> kernel)
+      : trials_(trials), kernel_(std::move(kernel)) {}
+
+  absl::StatusOr<double> Time(int times, double seconds_max) override {
+    if (trials_.inputs_ != kernel::Sample::kRandom) {
+      if (absl::Status status = trials_.Fill(kernel::Sample::kRandom); !status.ok()) return status;
+    }
+    if (absl::Status status = Prepare(times); !status.ok()) return status;
+    return trials_.Submit(*list_, seconds_max);
+  }
+
+  absl::StatusOr<Outputs> Run(kernel::Sample sample, double seconds_max) override {
+    // Fills the outputs, too: an element that is not written must not have an earlier run's value.
+    absl::Status status = trials_.Fill(sample);
+    if (status.ok()) status = Prepare(1);
+    if (!status.ok()) return status;
+    const auto seconds = trials_.Submit(*list_, seconds_max);
+    if (!seconds.ok()) return seconds.status();
+    std::vector<char> after(trials_.before_.size());
+    status = trials_.device_.CopyToHost(*trials_.buffer_, 0, absl::MakeSpan(after));
+    if (status.ok()) status = trials_.CheckOutside(after);
+    if (!status.ok()) {
+      trials_.inputs_.reset();
+      return status;
+    }
+    Outputs outputs;
+    for (size_t i = 0; i < trials_.places_.size(); ++i) {
+      if (!trials_.IsOutput(i)) continue;
+      const char* begin = after.data() + trials_.places_[i].offset;
+      outputs[static_cast<int>(i)].assign(begin, begin + trials_.places_[i].bytes);
+    }
+    return outputs;
+  }
+
+ private:
+  absl::Status Prepare(int times) {
+    if (list_ != nullptr && prepared_times_ == times) return absl::OkStatus();
+    auto prepared = trials_.device_.Prepare(trials_.Launches(*kernel_, times));
+    if (!prepared.ok()) return prepared.status();
+    list_ = *std::move(prepared);
+    prepared_times_ = times;
+    return absl::OkStatus();
+  }
+
+  DeviceTrials& trials_;
+  const std::unique_ptr<drivers::LoadedKernel> kernel_;
+  std::unique_ptr<drivers::PreparedList> list_;
+  int prepared_times_ = 0;
+};
+
+DeviceTrials::DeviceTrials(drivers::Device& device, const kernel::Kernel& kernel, uint64_t seed)
+    : device_(device),
+      kernel_(kernel),
+      seed_(seed),
+      integer_bound_(kernel::IntegerBound(kernel)),
+      whole_(kernel::HasExactSums(kernel)) {
+  const int64_t alignment = device.info().target.limits.buffer_alignment;
+  int64_t end = RoundUp(kGuardBytes, alignment);
+  for (const kernel::Buffer& buffer : kernel.buffers) {
+    if (buffer.memory != kernel::Memory::kGlobal) break;  // globals come first
+    places_.push_back({end, buffer.elements * ir::SizeOf(buffer.dtype)});
+    end = RoundUp(end + places_.back().bytes + kGuardBytes, alignment);
+  }
+  before_.assign(static_cast<size_t>(end), static_cast<char>(kGuard));
+}
+
+DeviceTrials::~DeviceTrials() = default;
+
+absl::StatusOr<std::unique_ptr<DeviceTrials>> DeviceTrials::Make(drivers::Device& device,
+                                                                 const kernel::Kernel& kernel,
+                                                                 uint64_t seed) {
+  std::unique_ptr<DeviceTrials> trials(new DeviceTrials(device, kernel, seed));
+  auto buffer = device.Allocate(static_cast<int64_t>(trials->before_.size()));
+  if (!buffer.ok()) return buffer.status();
+  trials->buffer_ = *std::move(buffer);
+  if (absl::Status status = trials->Fill(kernel::Sample::kRandom); !status.ok()) return status;
+  return trials;
+}
+
+absl::StatusOr<std::unique_ptr<Trial>> DeviceTrials::Load(const drivers::KernelImage& image) {
+  if (image.num_arguments != static_cast<int>(places_.size())) {
+    return absl::InvalidArgumentError(absl::StrCat("the image takes ", image.num_arguments,
+                                                   " arguments, and the kernel has ",
+                                                   places_.size()));
+  }
+  auto kernel = device_.LoadKernel(image);
+  if (!kernel.ok()) return kernel.status();
+  return std::make_unique<LoadedTrial>(*this, *std::move(kernel));
+}
+
+bool DeviceTrials::IsOutput(size_t argument) const {
+  return kernel_.buffers[argument].access != kernel::Access::kRead;
+}
+
+// Gives all arguments the content that they have before a run.
+absl::Status DeviceTrials::Fill(kernel::Sample sample) {
+  for (size_t i = 0; i < places_.size() && inputs_ != sample; ++i) {
+    const kernel::Buffer& buffer = kernel_.buffers[i];
+    if (buffer.access == kernel::Access::kWrite) continue;  // has the guard's bytes
+    kernel::FillSample(sample, buffer.dtype, buffer.elements, integer_bound_, whole_, seed_ + i,
+                       before_.data() + places_[i].offset);
+  }
+  inputs_ = sample;
+  return device_.CopyToDevice(*buffer_, 0, before_);
+}
+
+// Returns DATA_LOSS if a byte outside the outputs has changed.
+absl::Status DeviceTrials::CheckOutside(const std::vector<char>& after) const {
+  std::string last = "the first buffer";
+  size_t at = 0;
+  auto check = [&](size_t end) -> absl::Status {
+    const auto [was, is] = std::mismatch(before_.begin() + static_cast<int64_t>(at),
+                                         before_.begin() + static_cast<int64_t>(end),
+                                         after.begin() + static_cast<int64_t>(at));
+    if (was == before_.begin() + static_cast<int64_t>(end)) return absl::OkStatus();
+    return absl::DataLossError(absl::StrCat(
+        "it writes outside its outputs: ", is - after.begin() - static_cast<int64_t>(at),
+        " bytes after ", last));
+  };
+  for (size_t i = 0; i < places_.size(); ++i) {
+    if (!IsOutput(i)) continue;
+    const auto offset = static_cast<size_t>(places_[i].offset);
+    if (absl::Status status = check(offset); !status.ok()) return status;
+    at = offset + static_cast<size_t>(places_[i].bytes);
+    last = absl::StrCat("buffer b", i);
+  }
+  return check(before_.size());
+}
+
+drivers::CommandList DeviceTrials::Launches(const drivers::LoadedKernel& kernel, int times) const {
+  drivers::LaunchCommand launch{.kernel = &kernel, .arguments = {}};
+  for (const Place& place : places_) launch.arguments.push_back({0, place.offset, place.bytes});
+  drivers::CommandList list;
+  list.num_slots = 1;
+  for (int i = 0; i < times; ++i) list.commands.emplace_back(launch);
+  return list;
+}
+
+absl::StatusOr<double> DeviceTrials::Submit(drivers::PreparedList& list, double seconds_max) {
+  const auto unwanted = std::make_shared<std::atomic<bool>>(false);
+  absl::Notification ended;
+  drivers::SubmitResult result;
+  drivers::Buffer* const slots[] = {buffer_.get()};
+  absl::Status status = device_.Submit(list, slots, {.time_commands = true, .unwanted = unwanted},
+                                       [&](drivers::SubmitResult done) {
+                                         result = std::move(done);
+                                         ended.Notify();
+                                       });
+  if (!status.ok()) return status;
+  const bool in_time = ended.WaitForNotificationWithTimeout(absl::Seconds(seconds_max));
+  if (!in_time) {
+    unwanted->store(true);
+    device_.StopUnwanted();
+    ended.WaitForNotification();
+    result.status =
+        absl::DeadlineExceededError(absl::StrCat("it ran longer than ", seconds_max, " s"));
+  }
+  if (result.status.ok()) {
+    KILN_CHECK(!result.command_seconds.empty());
+    return *std::min_element(result.command_seconds.begin(), result.command_seconds.end());
+  }
+  inputs_.reset();  // the buffer may have any content
+  return result.status;
+}
+
+}  // namespace kiln::tuner

@@ -1,0 +1,67 @@
+// Trials on a device.
+#ifndef KILN_SERVER_TUNER_DEVICE_TRIALS_H_
+#define KILN_SERVER_TUNER_DEVICE_TRIALS_H_
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "compiler/kernel/kernel.h"
+#include "compiler/kernel/sample_inputs.h"
+#include "drivers/interface/device.h"
+#include "server/tuner/trial_runner.h"
+
+namespace kiln::tuner {
+
+// Not thread-safe. All arguments of the kernel are in one buffer of the device, between guard bands
+// of NaN: a candidate that reads them gets other results, and one that writes anywhere but into its
+// outputs is found out, if it is within the buffer. Uses the memory of the arguments once on the
+// device, and twice on the host.
+//
+// It submits to the device directly. The caller decides when: in the daemon, in its turn of the
+// device's queue.
+class DeviceTrials : public TrialRunner {
+ public:
+  // Allocates and fills the buffer. The kernel and the device must outlive this. Errors: those of
+  // Device::Allocate and of copies.
+  static absl::StatusOr<std::unique_ptr<DeviceTrials>> Make(drivers::Device& device,
+                                                            const kernel::Kernel& kernel,
+                                                            uint64_t seed);
+  ~DeviceTrials() override;
+
+  absl::StatusOr<std::unique_ptr<Trial>> Load(const drivers::KernelImage& image) override;
+
+ private:
+  class LoadedTrial;
+  // The place of an argument in the buffer.
+  struct Place {
+    int64_t offset = 0;
+    int64_t bytes = 0;
+  };
+
+  DeviceTrials(drivers::Device& device, const kernel::Kernel& kernel, uint64_t seed);
+
+  bool IsOutput(size_t argument) const;
+  absl::Status Fill(kernel::Sample sample);
+  absl::Status CheckOutside(const std::vector<char>& after) const;
+  drivers::CommandList Launches(const drivers::LoadedKernel& kernel, int times) const;
+  // Returns the device's seconds for the fastest launch of the list.
+  absl::StatusOr<double> Submit(drivers::PreparedList& list, double seconds_max);
+
+  drivers::Device& device_;
+  const kernel::Kernel& kernel_;
+  const uint64_t seed_;
+  const int64_t integer_bound_;
+  const bool whole_;
+  std::vector<Place> places_;  // by argument: the kernel's global buffers
+  std::vector<char> before_;   // the content of the whole buffer before a run
+  std::unique_ptr<drivers::Buffer> buffer_;
+  std::optional<kernel::Sample> inputs_;  // those in the buffer
+};
+
+}  // namespace kiln::tuner
+
+#endif  // KILN_SERVER_TUNER_DEVICE_TRIALS_H_
