@@ -104,6 +104,20 @@ TEST_F(PendingTableTest, BarriersWaitForAllBeforeThem) {
   EXPECT_FALSE(pending_.AddBarrier(6));  // no earlier operation is pending
 }
 
+using PendingTableDeathTest = PendingTableTest;
+
+TEST_F(PendingTableDeathTest, OperationsAreAdmittedOnceAndEndOnce) {
+  Admit(1);
+  Admit(2);
+  EXPECT_DEATH(Admit(2), "operation 2 after 2");
+  EXPECT_DEATH(pending_.SetExecuted(3, PendingBarrier()), "operation 3 was not admitted");
+  pending_.SetExecuted(2, PendingBarrier());
+  EXPECT_DEATH(pending_.SetExecuted(2, PendingBarrier()), "operation 2 is executed twice");
+  EXPECT_DEATH(pending_.End(2), "operation 2 is still executed");
+  pending_.End(1);
+  EXPECT_DEATH(pending_.End(1), "operation 1 is not pending");
+}
+
 TEST_F(PendingTableTest, TakingAllGivesAllBack) {
   Admit(1);
   Admit(2, WriteOf(50'000));

@@ -153,6 +153,23 @@ TEST_F(HandleTableTest, HoldsNothingOnceEmptied) {
   EXPECT_EQ(account_->bytes(), 0);
 }
 
+using HandleTableDeathTest = HandleTableTest;
+
+TEST_F(HandleTableDeathTest, BindsOnlyWhatIsReservedAndNew) {
+  EXPECT_DEATH(table_.Bind({1}, {FailedWith("x")}), "invariant violated.*not reserved");
+  ASSERT_TRUE(table_.Reserve({1}).ok());
+  table_.Bind({1}, {FailedWith("x")});
+  ASSERT_TRUE(table_.Reserve({2}).ok());
+  EXPECT_DEATH(table_.Bind({1}, {FailedWith("y")}), "handle 1 is bound twice");
+  EXPECT_DEATH((void)table_.Rebind(2, FailedWith("y")), "handle 2 is unknown");
+}
+
+TEST(AnswerLogDeathTest, AnOperationHasOneAnswer) {
+  AnswerLog log;
+  log.Add(AnswerOf(1));
+  EXPECT_DEATH(log.Add(AnswerOf(1)), "operation 1 is answered twice");
+}
+
 TEST(RandomId, IsLongAndNew) {
   EXPECT_EQ(RandomId().size(), 32);
   EXPECT_NE(RandomId(), RandomId());
