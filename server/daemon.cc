@@ -672,6 +672,8 @@ absl::StatusOr<std::unique_ptr<Daemon>> Daemon::Start(const config::Config& conf
   if (implementation->restorer) implementation->restorer->Start();
   implementation->registry->Refuse(absl::OkStatus());
   implementation->StartUpkeep(parts.lease_check_interval);
+  if (ValidatesTables())
+    log::Info("validates_tables", {{"why", "KILN_VALIDATE=1, or a sanitizer build"}});
   log::Info("serving", {{"version", DaemonVersion()},
                         {"listen", absl::StrJoin(implementation->server->listening(), ",")},
                         {"metrics_port", absl::StrCat(implementation->metrics_port)},

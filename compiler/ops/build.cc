@@ -78,14 +78,17 @@ NodeOr MakeSource(Builder& builder, const Checked& node) {
 }
 
 // Casts to float8 with saturation: values beyond its largest number become that number. The
-// gradient passes as if there were no saturation. Float8 operands are compared as float32.
+// gradient passes as if there were no saturation. Short floats and integers are compared as
+// float32: the largest number need not be whole, and integers that float32 rounds are beyond it.
 const Node* SaturatingCast(Builder& builder, const Node* x, DType dtype) {
-  if (ir::IsShortFloat(x->dtype())) x = builder.Cast(x, DType::kFloat32);
+  const bool is_differentiable = ir::IsFloat(x->dtype());
+  if (!ir::IsFloat(x->dtype()) || ir::IsShortFloat(x->dtype()))
+    x = builder.Cast(x, DType::kFloat32);
   const double largest = ir::FormatOf(dtype).largest();
   const Node* value_max = builder.Const(x->dtype(), largest);
   const Node* value_min = builder.Const(x->dtype(), -largest);
   const Node* held = builder.Binary(Op::kMin, builder.Binary(Op::kMax, x, value_min), value_max);
-  if (ir::IsFloat(x->dtype())) {
+  if (is_differentiable) {
     held = builder.WithDerivative(builder.Detach(held), x, builder.Const(x->dtype(), 1));
   }
   return builder.Cast(held, dtype);

@@ -21,13 +21,7 @@ CheckFailure::~CheckFailure() {
   std::abort();
 }
 
-namespace check_internal {
-namespace {
-
-// A table with fewer entries is validated after each operation.
-constexpr int64_t kAlwaysMax = 64;
-
-bool IsOn() {
+bool ValidatesTables() {
 #ifdef KILN_VALIDATES
   return true;
 #else
@@ -39,6 +33,12 @@ bool IsOn() {
 #endif
 }
 
+namespace check_internal {
+namespace {
+
+// A table with fewer entries is validated after each operation.
+constexpr int64_t kAlwaysMax = 64;
+
 }  // namespace
 
 std::string Take(std::string* condition) {
@@ -47,7 +47,7 @@ std::string Take(std::string* condition) {
 }
 
 bool ValidatesNow(int64_t size) {
-  if (!IsOn()) return false;
+  if (!ValidatesTables()) return false;
   if (size <= kAlwaysMax) return true;
   // Entries visited so far against those that operations of this thread have earned.
   thread_local int64_t owed = 0;

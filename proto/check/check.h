@@ -3,11 +3,14 @@
 // wrong table gives users wrong numbers. What a user, a file, a peer or a device can cause is an
 // absl::Status instead.
 //
-//   KILN_CHECK(flow != nullptr) << "user " << user;   always on; the condition is evaluated once
-//   KILN_CHECK_EQ(held, 0) << "charge not returned";  also _NE, _LT, _LE, _GT, _GE; prints both
-//   values KILN_DCHECK(IsSorted(rows));                      only in debug and sanitizer builds,
-//   else not evaluated; also _EQ, … KILN_VALIDATE(table, size);                       calls
-//   table.Validate() (see below)
+// - always on; the condition is evaluated once:
+//   KILN_CHECK(flow != nullptr) << "user " << user;
+// - likewise, and the message has both values; also _NE, _LT, _LE, _GT, _GE:
+//   KILN_CHECK_EQ(held, 0) << "charge not returned";
+// - only in debug and sanitizer builds, else not evaluated; also _EQ, …:
+//   KILN_DCHECK(IsSorted(rows));
+// - calls table.Validate(), if this process validates its tables (see below):
+//   KILN_VALIDATE(table, size);
 //
 // All are statements that are safe for threads. Conditions have no side effects.
 #ifndef KILN_PROTO_CHECK_CHECK_H_
@@ -35,6 +38,10 @@ class CheckFailure {
  private:
   std::ostringstream text_;
 };
+
+// Whether this process validates its tables after their operations: sanitizer builds, and any other
+// process that was started with KILN_VALIDATE=1 in its environment.
+bool ValidatesTables();
 
 namespace check_internal {
 

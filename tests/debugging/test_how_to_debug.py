@@ -283,6 +283,18 @@ def test_account_of_the_first_call():
     assert sum(told[name] for name in seconds) == pytest.approx(told["seconds"], rel=1e-3)
 
 
+@answers("is a table wrong?")
+def test_tables_validate_themselves(monkeypatch):
+    for value in ("0", "1"):
+        monkeypatch.setenv("KILN_VALIDATE", value)
+        with Kilnd(threads=2) as daemon:
+            assert run_client(daemon) == pytest.approx(RESULTS)
+            assert daemon.stop() == 0
+            log = daemon.log.read_text()
+        assert ("event=validates_tables" in log) == (value == "1")
+        assert "invariant violated" not in log
+
+
 @answers("what does the daemon think?")
 def test_debug_log():
     with Kilnd(threads=2, flags=["--log_level=debug"]) as daemon:

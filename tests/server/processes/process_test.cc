@@ -15,6 +15,7 @@
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
+#include <map>
 #include <sstream>
 #include <string>
 #include <thread>
@@ -272,15 +273,12 @@ TEST_F(AllDevicesTest, AVendorsLibraryThatCrashesIsLeftOut) {
   grpc::ClientContext context;
   v1::ListDevicesResponse list;
   ASSERT_TRUE(client.devices->ListDevices(&context, {}, &list).ok());
-  ASSERT_EQ(list.drivers_size(), 5);
-  EXPECT_EQ(list.drivers(0).name(), "cpu");
-  EXPECT_EQ(list.drivers(0).devices(), 1);
-  EXPECT_EQ(list.drivers(1).name(), "cuda");
-  EXPECT_EQ(list.drivers(2).name(), "hsa");
-  EXPECT_EQ(list.drivers(3).name(), "level_zero");
-  EXPECT_EQ(list.drivers(4).name(), "opencl");
-  EXPECT_EQ(list.drivers(4).devices(), 0);
-  EXPECT_THAT(list.drivers(4).why_not_more(), HasSubstr("was ended by SIGABRT"));
+  std::map<std::string, v1::Driver> drivers;
+  for (const auto& driver : list.drivers()) drivers[driver.name()] = driver;
+  EXPECT_EQ(drivers["cpu"].devices(), 1);
+  ASSERT_TRUE(drivers.contains("opencl"));
+  EXPECT_EQ(drivers["opencl"].devices(), 0);
+  EXPECT_THAT(drivers["opencl"].why_not_more(), HasSubstr("was ended by SIGABRT"));
 }
 
 // Started with a small soft limit, as by a shell or a service manager.
