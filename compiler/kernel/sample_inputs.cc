@@ -183,6 +183,20 @@ void FillSample(Sample sample, DType dtype, int64_t elements, int64_t integer_bo
   DrawFrom(numbers, dtype, elements, seed, data);
 }
 
+void Perturb(DType dtype, int64_t elements, double relative, uint64_t seed, void* data) {
+  if (!ir::IsFloat(dtype)) return;
+  seed = Mix(seed);
+  const auto size = static_cast<size_t>(ir::SizeOf(dtype));
+  ops::HostTensor one = ops::HostTensor::Zeros(dtype, {});
+  for (int64_t i = 0; i < elements; ++i) {
+    const double share =
+        std::ldexp(static_cast<double>(Mix(seed + static_cast<uint64_t>(i)) >> 11), -52) - 1;
+    char* element = static_cast<char*>(data) + static_cast<size_t>(i) * size;
+    one.SetFloat(0, ElementAt(dtype, element, 0) * (1 + relative * share));
+    std::memcpy(element, one.bytes.data(), size);
+  }
+}
+
 bool HasExactSums(const Kernel& kernel) {
   for (const Stage& stage : kernel.stages) {
     for (const Store& store : stage.stores) {

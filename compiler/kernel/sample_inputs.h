@@ -39,6 +39,9 @@ std::string_view NameOf(Sample sample);
 void FillSample(Sample sample, ir::DType dtype, int64_t elements, int64_t integer_bound, bool whole,
                 uint64_t seed, void* data);
 
+// Multiplies floats by random factors between 1 - relative and 1 + relative.
+void Perturb(ir::DType dtype, int64_t elements, double relative, uint64_t seed, void* data);
+
 // Returns whether all sums of the kernel are exact, in any order, if floats are whole: they add
 // products of inputs. Sums of other values should have random numbers as inputs that are not whole,
 // since repeated roundings of a few values have the same direction.

@@ -1,6 +1,8 @@
 #include "compiler/kernel/sample_inputs.h"
 
+#include <algorithm>
 #include <cmath>
+#include <limits>
 #include <set>
 #include <string>
 #include <vector>
@@ -67,6 +69,20 @@ TEST(SampleInputs, EqualOnesAreEqual) {
   for (const DType dtype : {DType::kFloat32, DType::kInt8, DType::kBool}) {
     EXPECT_EQ(Distinct(Filled(Sample::kEqual, dtype)).size(), 1u);
   }
+}
+
+TEST(SampleInputs, PerturbationsAreSmall) {
+  std::vector<float> values(kElements, 2);
+  values[7] = std::numeric_limits<float>::infinity();
+  Perturb(DType::kFloat32, kElements, /*relative=*/0.01, /*seed=*/1, values.data());
+  EXPECT_TRUE(std::isinf(values[7]));
+  values[7] = 2;
+  const auto [least, most] = std::minmax_element(values.begin(), values.end());
+  EXPECT_NEAR(*least, 1.98, 0.001);
+  EXPECT_NEAR(*most, 2.02, 0.001);
+  std::vector<int> integers(kElements, 2);
+  Perturb(DType::kInt32, kElements, 0.9, 1, integers.data());
+  EXPECT_EQ(integers, std::vector<int>(kElements, 2));
 }
 
 bool HasExactSumsIn(const std::string& stages) {

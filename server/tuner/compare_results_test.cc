@@ -82,6 +82,22 @@ TEST_F(CompareResultsTest, InfinitiesAndNanEqualOnlyThemselves) {
       CompareResults(kernel, want, Of<double>({kInfinity, -kInfinity, kNan, kNan}), 1).ok());
 }
 
+TEST_F(CompareResultsTest, ASpreadAllowsMore) {
+  const kernel::Kernel& kernel = Sum("float32", 4);
+  const Outputs want = Of<float>({1, 2, 3, 4});
+  const Outputs got = Of<float>({1, 2, 3.1F, 4});
+  Spread spread;
+  AddSpread(kernel, want, Of<float>({1, 2, 3.01F, 4}), &spread);
+  EXPECT_FALSE(CompareResults(kernel, want, got, 1e-3, spread).ok());
+  AddSpread(kernel, want, Of<float>({1, 2, 2.97F, 4}), &spread);
+  EXPECT_TRUE(CompareResults(kernel, want, got, 1e-3, spread).ok());
+  // Elements near it get a part of its spread, and infinities change nothing.
+  EXPECT_FALSE(CompareResults(kernel, want, Of<float>({1, 2.1F, 3, 4}), 1e-3, spread).ok());
+  EXPECT_TRUE(CompareResults(kernel, want, Of<float>({1, 2.05F, 3, 4}), 1e-3, spread).ok());
+  AddSpread(kernel, want, Of<float>({1, static_cast<float>(kInfinity), 3, 4}), &spread);
+  EXPECT_FALSE(CompareResults(kernel, want, Of<float>({1, 2.1F, 3, 4}), 1e-3, spread).ok());
+}
+
 TEST_F(CompareResultsTest, IntegersMustBeEqual) {
   const kernel::Kernel& kernel = Sum("int32", 4);
   EXPECT_TRUE(CompareResults(kernel, Of<int>({1, 2, 3, 4}), Of<int>({1, 2, 3, 4}), 1).ok());

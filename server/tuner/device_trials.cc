@@ -31,16 +31,16 @@ class DeviceTrials::LoadedTrial : public Trial {
       : trials_(trials), kernel_(std::move(kernel)) {}
 
   absl::StatusOr<double> Time(int times, double seconds_max) override {
-    if (trials_.inputs_ != kernel::Sample::kRandom) {
-      if (absl::Status status = trials_.Fill(kernel::Sample::kRandom); !status.ok()) return status;
+    if (trials_.inputs_ != Inputs()) {
+      if (absl::Status status = trials_.Fill({}); !status.ok()) return status;
     }
     if (absl::Status status = Prepare(times); !status.ok()) return status;
     return trials_.Submit(*list_, seconds_max);
   }
 
-  absl::StatusOr<Outputs> Run(kernel::Sample sample, double seconds_max) override {
+  absl::StatusOr<Outputs> Run(const Inputs& inputs, double seconds_max) override {
     // Fills the outputs, too: an element that is not written must not have an earlier run's value.
-    absl::Status status = trials_.Fill(sample);
+    absl::Status status = trials_.Fill(inputs);
     if (status.ok()) status = Prepare(1);
     if (!status.ok()) return status;
     const auto seconds = trials_.Submit(*list_, seconds_max);
@@ -102,7 +102,7 @@ absl::StatusOr<std::unique_ptr<DeviceTrials>> DeviceTrials::Make(drivers::Device
   auto buffer = device.Allocate(static_cast<int64_t>(trials->before_.size()));
   if (!buffer.ok()) return buffer.status();
   trials->buffer_ = *std::move(buffer);
-  if (absl::Status status = trials->Fill(kernel::Sample::kRandom); !status.ok()) return status;
+  if (absl::Status status = trials->Fill({}); !status.ok()) return status;
   return trials;
 }
 
@@ -122,14 +122,17 @@ bool DeviceTrials::IsOutput(size_t argument) const {
 }
 
 // Gives all arguments the content that they have before a run.
-absl::Status DeviceTrials::Fill(kernel::Sample sample) {
-  for (size_t i = 0; i < places_.size() && inputs_ != sample; ++i) {
+absl::Status DeviceTrials::Fill(const Inputs& inputs) {
+  for (size_t i = 0; i < places_.size() && inputs_ != inputs; ++i) {
     const kernel::Buffer& buffer = kernel_.buffers[i];
     if (buffer.access == kernel::Access::kWrite) continue;  // has the guard's bytes
-    kernel::FillSample(sample, buffer.dtype, buffer.elements, integer_bound_, whole_, seed_ + i,
-                       before_.data() + places_[i].offset);
+    char* data = before_.data() + places_[i].offset;
+    kernel::FillSample(inputs.sample, buffer.dtype, buffer.elements, integer_bound_, whole_,
+                       seed_ + i, data);
+    if (inputs.perturbation == 0) continue;
+    kernel::Perturb(buffer.dtype, buffer.elements, inputs.perturbation, inputs.seed + i, data);
   }
-  inputs_ = sample;
+  inputs_ = inputs;
   return device_.CopyToDevice(*buffer_, 0, before_);
 }
 

@@ -45,7 +45,7 @@ class DeviceTrials : public TrialRunner {
   DeviceTrials(drivers::Device& device, const kernel::Kernel& kernel, uint64_t seed);
 
   bool IsOutput(size_t argument) const;
-  absl::Status Fill(kernel::Sample sample);
+  absl::Status Fill(const Inputs& inputs);
   absl::Status CheckOutside(const std::vector<char>& after) const;
   drivers::CommandList Launches(const drivers::LoadedKernel& kernel, int times) const;
   // Returns the device's seconds for the fastest launch of the list.
@@ -59,7 +59,7 @@ class DeviceTrials : public TrialRunner {
   std::vector<Place> places_;  // by argument: the kernel's global buffers
   std::vector<char> before_;   // the content of the whole buffer before a run
   std::unique_ptr<drivers::Buffer> buffer_;
-  std::optional<kernel::Sample> inputs_;  // those in the buffer
+  std::optional<Inputs> inputs_;  // those in the buffer
 };
 
 }  // namespace kiln::tuner

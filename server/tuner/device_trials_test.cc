@@ -91,7 +91,7 @@ TEST_F(DeviceTrialsTest, RunsOnEveryKindOfInputs) {
   });
   std::vector<std::vector<float>> all;
   for (const Sample sample : kernel::Samples()) {
-    const auto outputs = trial->Run(sample, kLong);
+    const auto outputs = trial->Run({sample}, kLong);
     ASSERT_TRUE(outputs.ok()) << outputs.status();
     ASSERT_EQ(outputs->size(), 1u);
     const std::vector<float> got = Floats(outputs->at(1));
@@ -120,15 +120,28 @@ TEST_F(DeviceTrialsTest, TimesTheDevicesSeconds) {
   EXPECT_EQ(runs, 7);
 }
 
+TEST_F(DeviceTrialsTest, PerturbsInputs) {
+  const auto trial = Load([](const FakeArguments& arguments) {
+    Double(arguments);
+    return absl::OkStatus();
+  });
+  const auto first = trial->Run({Sample::kEqual, /*perturbation=*/0.1, /*seed=*/1}, kLong);
+  const auto second = trial->Run({Sample::kEqual, 0.1, 2}, kLong);
+  ASSERT_TRUE(first.ok() && second.ok());
+  EXPECT_NE(first->at(1), second->at(1));
+  for (const float value : Floats(first->at(1))) EXPECT_NEAR(value, 4, 0.41);
+  EXPECT_EQ(first->at(1), trial->Run({Sample::kEqual, 0.1, 1}, kLong)->at(1));
+}
+
 TEST_F(DeviceTrialsTest, TimesOnRandomInputsAfterOtherOnes) {
   float first = 0;
   const auto trial = Load([&first](const FakeArguments& arguments) {
     std::memcpy(&first, arguments.data[0], sizeof(first));
     return absl::OkStatus();
   });
-  ASSERT_TRUE(trial->Run(Sample::kRandom, kLong).ok());
+  ASSERT_TRUE(trial->Run({Sample::kRandom}, kLong).ok());
   const float random = first;
-  ASSERT_TRUE(trial->Run(Sample::kEqual, kLong).ok());
+  ASSERT_TRUE(trial->Run({Sample::kEqual}, kLong).ok());
   ASSERT_TRUE(trial->Time(1, kLong).ok());
   EXPECT_EQ(first, random);
 }
@@ -138,12 +151,12 @@ TEST_F(DeviceTrialsTest, AnElementThatIsNotWrittenIsNan) {
     Double(arguments);
     return absl::OkStatus();
   });
-  ASSERT_TRUE(right->Run(Sample::kRandom, kLong).ok());
+  ASSERT_TRUE(right->Run({Sample::kRandom}, kLong).ok());
   const auto lazy = Load([](const FakeArguments& arguments) {
     Double(arguments, kElements - 1);
     return absl::OkStatus();
   });
-  const auto outputs = lazy->Run(Sample::kRandom, kLong);
+  const auto outputs = lazy->Run({Sample::kRandom}, kLong);
   ASSERT_TRUE(outputs.ok()) << outputs.status();
   EXPECT_TRUE(std::isnan(Floats(outputs->at(1)).back()));
   EXPECT_FALSE(std::isnan(Floats(outputs->at(1)).front()));
@@ -157,21 +170,21 @@ TEST_F(DeviceTrialsTest, ReadsBeyondABufferGetNan) {
     std::memcpy(&before, arguments.data[0] - sizeof(float), sizeof(before));
     return absl::OkStatus();
   });
-  ASSERT_TRUE(trial->Run(Sample::kRandom, kLong).ok());
+  ASSERT_TRUE(trial->Run({Sample::kRandom}, kLong).ok());
   EXPECT_TRUE(std::isnan(beyond));
   EXPECT_TRUE(std::isnan(before));
 }
 
 TEST_F(DeviceTrialsTest, RefusesWritesOutsideTheOutputs) {
-  EXPECT_TRUE(LoadStraying(1, kElements - 1)->Run(Sample::kRandom, kLong).ok());
-  const absl::Status past = LoadStraying(1, kElements + 2)->Run(Sample::kRandom, kLong).status();
+  EXPECT_TRUE(LoadStraying(1, kElements - 1)->Run({Sample::kRandom}, kLong).ok());
+  const absl::Status past = LoadStraying(1, kElements + 2)->Run({Sample::kRandom}, kLong).status();
   EXPECT_EQ(past.code(), absl::StatusCode::kDataLoss);
   EXPECT_THAT(past.message(), HasSubstr("it writes outside its outputs: 8 bytes after buffer b1"));
-  EXPECT_TRUE(absl::IsDataLoss(LoadStraying(1, -1)->Run(Sample::kRandom, kLong).status()));
+  EXPECT_TRUE(absl::IsDataLoss(LoadStraying(1, -1)->Run({Sample::kRandom}, kLong).status()));
   // Into an input.
-  EXPECT_TRUE(absl::IsDataLoss(LoadStraying(0, 3)->Run(Sample::kPositive, kLong).status()));
+  EXPECT_TRUE(absl::IsDataLoss(LoadStraying(0, 3)->Run({Sample::kPositive}, kLong).status()));
   // The next trial has clean buffers.
-  EXPECT_TRUE(LoadStraying(1, 0)->Run(Sample::kRandom, kLong).ok());
+  EXPECT_TRUE(LoadStraying(1, 0)->Run({Sample::kRandom}, kLong).ok());
 }
 
 TEST_F(DeviceTrialsTest, AnUpdatedBufferHasItsValueBeforeEachRun) {
@@ -182,8 +195,8 @@ TEST_F(DeviceTrialsTest, AnUpdatedBufferHasItsValueBeforeEachRun) {
     reinterpret_cast<float*>(arguments.data[1])[0] += 1;
     return absl::OkStatus();
   });
-  const auto once = trial->Run(Sample::kEqual, kLong);
-  const auto again = trial->Run(Sample::kEqual, kLong);
+  const auto once = trial->Run({Sample::kEqual}, kLong);
+  const auto again = trial->Run({Sample::kEqual}, kLong);
   ASSERT_TRUE(once.ok() && again.ok());
   EXPECT_EQ(Floats(once->at(1)), Floats(again->at(1)));
   EXPECT_EQ(Floats(once->at(1))[0], 3);
@@ -198,9 +211,9 @@ TEST_F(DeviceTrialsTest, StopsACandidateThatDoesNotEnd) {
   device_.StopLists();
   device_.Hold();
   EXPECT_EQ(trial->Time(1, 0).status().code(), absl::StatusCode::kDeadlineExceeded);
-  EXPECT_EQ(trial->Run(Sample::kOdd, 0).status().code(), absl::StatusCode::kDeadlineExceeded);
+  EXPECT_EQ(trial->Run({Sample::kOdd}, 0).status().code(), absl::StatusCode::kDeadlineExceeded);
   device_.LetGo();
-  EXPECT_TRUE(trial->Run(Sample::kOdd, kLong).ok());
+  EXPECT_TRUE(trial->Run({Sample::kOdd}, kLong).ok());
 }
 
 TEST_F(DeviceTrialsTest, RefusesOtherKernels) {
@@ -212,7 +225,7 @@ TEST_F(DeviceTrialsTest, RefusesOtherKernels) {
 TEST_F(DeviceTrialsTest, ReturnsTheDevicesErrors) {
   const auto trial = Load([](const FakeArguments&) { return absl::InternalError("it trapped"); });
   EXPECT_EQ(trial->Time(1, kLong).status(), absl::InternalError("it trapped"));
-  EXPECT_EQ(trial->Run(Sample::kOdd, kLong).status(), absl::InternalError("it trapped"));
+  EXPECT_EQ(trial->Run({Sample::kOdd}, kLong).status(), absl::InternalError("it trapped"));
   const auto large = *kernel::ParseKernel(
       "buffer b0 float32[1000000] write\nstage r0:1000000\n  b0[r0] = 1:float32\n", context_);
   EXPECT_EQ(DeviceTrials::Make(device_, large, 1).status().code(),

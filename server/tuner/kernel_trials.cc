@@ -25,6 +25,8 @@ constexpr double kPatience = 10;
 // turns.
 constexpr double kHopelessSlowdown = 3;
 constexpr int kRepetitionsMax = 1000;
+// Runs on perturbed inputs, if results differ by more than the tolerance.
+constexpr uint64_t kPerturbations = 3;
 // Turns before a candidate can be given up.
 constexpr size_t kRoundsMin = 2;
 
@@ -197,14 +199,27 @@ absl::Status KernelTrials::CompareWithPlain() {
   return absl::InternalError(absl::StrCat("the heuristic's schedule is wrong: ", status.message()));
 }
 
+// Compares again, with the differences that perturbed inputs make.
+absl::Status KernelTrials::CompareWithSpread(Trial& right, kernel::Sample sample,
+                                             const Outputs& want, const Outputs& got) {
+  Spread spread;
+  for (uint64_t seed = 1; seed <= kPerturbations; ++seed) {
+    const auto perturbed = right.Run({sample, tolerance_, seed}, options_.run_seconds_max);
+    if (!perturbed.ok()) return perturbed.status();
+    AddSpread(kernel_, want, *perturbed, &spread);
+  }
+  return CompareResults(kernel_, want, got, tolerance_, spread);
+}
+
 // Returns DATA_LOSS if the candidate's results are not those of `right`.
 absl::Status KernelTrials::Compare(Trial& right, Trial& candidate) {
   for (const kernel::Sample sample : kernel::Samples()) {
-    const auto want = right.Run(sample, options_.run_seconds_max);
+    const auto want = right.Run({sample}, options_.run_seconds_max);
     if (!want.ok()) return WithSample(want.status(), sample);
-    const auto got = candidate.Run(sample, options_.run_seconds_max);
+    const auto got = candidate.Run({sample}, options_.run_seconds_max);
     if (!got.ok()) return WithSample(got.status(), sample);
-    const absl::Status status = CompareResults(kernel_, *want, *got, tolerance_);
+    absl::Status status = CompareResults(kernel_, *want, *got, tolerance_);
+    if (!status.ok()) status = CompareWithSpread(right, sample, *want, *got);
     if (!status.ok()) return WithSample(status, sample);
   }
   return absl::OkStatus();

@@ -73,6 +73,8 @@ class KernelTrials : public search::Measurer {
                                            int rounds);
   absl::Status CompareWithPlain();
   absl::Status Compare(Trial& right, Trial& candidate);
+  absl::Status CompareWithSpread(Trial& right, kernel::Sample sample, const Outputs& want,
+                                 const Outputs& got);
   int RepetitionsOf(double seconds) const;
   double SecondsMax(double expected) const;
 

@@ -41,12 +41,14 @@ struct Behaviour {
   absl::Status load = absl::OkStatus();
   absl::Status run = absl::OkStatus();
   float result = 1;                               // of all elements
+  float spread = 0;                               // how much more it is on perturbed inputs
   std::optional<Sample> wrong_on = std::nullopt;  // results are others on these inputs
 };
 
-Outputs ResultsOf(const Behaviour& behaviour, Sample sample) {
-  const std::vector<float> values(
-      8, behaviour.wrong_on == sample ? behaviour.result + 1 : behaviour.result);
+Outputs ResultsOf(const Behaviour& behaviour, const Inputs& inputs) {
+  const float right = behaviour.result + (inputs.perturbation > 0 ? behaviour.spread : 0);
+  const bool is_wrong = behaviour.wrong_on == inputs.sample;
+  const std::vector<float> values(8, is_wrong ? behaviour.result + 1 : right);
   std::vector<char> bytes(values.size() * sizeof(float));
   std::memcpy(bytes.data(), values.data(), bytes.size());
   return {{1, bytes}};
@@ -82,9 +84,9 @@ class FakeRunner : public TrialRunner {
       if (seconds * times > seconds_max) return absl::DeadlineExceededError("it ran longer");
       return seconds;
     }
-    absl::StatusOr<Outputs> Run(Sample sample, double seconds_max) override {
+    absl::StatusOr<Outputs> Run(const Inputs& inputs, double seconds_max) override {
       if (!behaviour_.run.ok()) return behaviour_.run;
-      return ResultsOf(behaviour_, sample);
+      return ResultsOf(behaviour_, inputs);
     }
 
    private:
@@ -234,6 +236,16 @@ TEST_F(KernelTrialsTest, WrongResultsAreNotConfirmed) {
   }
   runner_.behaviours[SchedulesText(2)].wrong_on.reset();
   EXPECT_TRUE(trials_->Confirm(heuristic, Of(2)).ok());
+}
+
+// As of a kernel that enlarges small differences.
+TEST_F(KernelTrialsTest, ResultsMayDifferAsThoseOfPerturbedInputsDo) {
+  runner_.behaviours[SchedulesText(0)].spread = 0.1F;
+  const Measured heuristic = MeasureHeuristic();
+  runner_.behaviours[SchedulesText(1)].result = 1.3F;
+  EXPECT_TRUE(trials_->Confirm(heuristic, Of(1)).ok());
+  runner_.behaviours[SchedulesText(1)].result = 1.5F;
+  EXPECT_TRUE(absl::IsDataLoss(trials_->Confirm(heuristic, Of(1)).status()));
 }
 
 TEST_F(KernelTrialsTest, WritesOutsideTheOutputsAreNotConfirmed) {

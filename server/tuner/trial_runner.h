@@ -2,6 +2,7 @@
 #ifndef KILN_SERVER_TUNER_TRIAL_RUNNER_H_
 #define KILN_SERVER_TUNER_TRIAL_RUNNER_H_
 
+#include <cstdint>
 #include <map>
 #include <memory>
 #include <vector>
@@ -15,6 +16,15 @@ namespace kiln::tuner {
 // The bytes of each buffer that the kernel writes, by its number in the kernel.
 using Outputs = std::map<int, std::vector<char>>;
 
+struct Inputs {
+  kernel::Sample sample = kernel::Sample::kRandom;
+  // If not 0, floats are multiplied by random factors that differ from 1 by at most this.
+  double perturbation = 0;
+  uint64_t seed = 0;  // of the factors
+
+  bool operator==(const Inputs&) const = default;
+};
+
 // A loaded candidate.
 class Trial {
  public:
@@ -27,7 +37,7 @@ class Trial {
   virtual absl::StatusOr<double> Time(int times, double seconds_max) = 0;
 
   // Runs once on these inputs. DATA_LOSS: it wrote outside its outputs. DEADLINE_EXCEEDED as above.
-  virtual absl::StatusOr<Outputs> Run(kernel::Sample sample, double seconds_max) = 0;
+  virtual absl::StatusOr<Outputs> Run(const Inputs& inputs, double seconds_max) = 0;
 };
 
 class TrialRunner {

@@ -105,7 +105,7 @@ TEST_F(TuneOnCpuTest, CodeThatWritesPastABufferIsRefused) {
   const std::string code("\x48\x8b\x47\x10\xc7\x80\x0c\x40\x00\x00\x01\x00\x00\x00\xc3", 15);
   const auto trial = runner_->Load(CodeOf(code));
   ASSERT_TRUE(trial.ok()) << trial.status();
-  const auto outputs = (*trial)->Run(Sample::kRandom, /*seconds_max=*/600);
+  const auto outputs = (*trial)->Run({Sample::kRandom}, /*seconds_max=*/600);
   EXPECT_TRUE(absl::IsDataLoss(outputs.status())) << outputs.status();
   EXPECT_THAT(outputs.status().message(), HasSubstr("12 bytes after buffer b2"));
 }
