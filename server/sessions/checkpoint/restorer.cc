@@ -193,6 +193,7 @@ void Restorer::Loop(Kind kind) {
     // restored.
     const UnderWay ended = std::move(*under_way);
     under_way_.erase(under_way);
+    KILN_VALIDATE(*this, entries());
     changed_.SignalAll();
     if (waits && !ended.is_dropped) {
       next->why = std::string(status.message());
