@@ -38,7 +38,8 @@ Levels::Levels(const LocalGraph& local) : local_(local) {
     for (const Node* node : walk.Visit(root)) Add(node);
   }
   collectives_.resize(segments_);
-  KILN_VALIDATE(*this, facts_.size() + local.collectives.size());
+  // As much work as building it.
+  KILN_VALIDATE(*this, 1);
 }
 
 void Levels::Validate() const {

@@ -54,7 +54,8 @@ class Orderer {
       result_.slots = slot + 2;
     }
     for (const Node* node : order_) PlaceEarly(node);
-    KILN_VALIDATE(*this, order_.size());
+    // As much work as building it.
+    KILN_VALIDATE(*this, 1);
     return std::move(result_);
   }
 

@@ -55,7 +55,8 @@ class StageSplitter {
     for (int i = static_cast<int>(program_.segments.size()); i-- > 0;) Build(i);
     program_.own_bytes = PlaceBuffers(BufferKind::kOwn, &program_.buffers);
     program_.published_bytes = PlaceBuffers(BufferKind::kPublished, &program_.buffers);
-    KILN_VALIDATE(program_, program_.buffers.size() + program_.segments.size());
+    // As much work as building it.
+    KILN_VALIDATE(program_, 1);
     return std::move(program_);
   }
 

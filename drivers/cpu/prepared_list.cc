@@ -65,7 +65,8 @@ absl::StatusOr<std::shared_ptr<Program>> Program::Make(const CommandList& list,
   }
   program->ResolvePointers();
   KILN_CHECK_EQ(program->calls_.size(), list.commands.size());
-  KILN_VALIDATE(*program, program->pointers_.size() + program->calls_.size());
+  // As much work as building it.
+  KILN_VALIDATE(*program, 1);
   return program;
 }
 

@@ -67,7 +67,8 @@ absl::Status Graph::Build(const Places& places) {
   code = cuda.GraphInstantiateWithFlags(&exec_, graph_, 0);
   if (code != CUDA_SUCCESS) return context_.Failure("cannot instantiate a graph", code);
   addresses_.assign(places.addresses.begin(), places.addresses.end());
-  KILN_VALIDATE(*this, calls_.size());
+  // As much work as building it.
+  KILN_VALIDATE(*this, 1);
   return absl::OkStatus();
 }
 

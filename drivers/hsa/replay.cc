@@ -31,7 +31,8 @@ absl::StatusOr<std::unique_ptr<Replay>> Replay::Make(std::shared_ptr<Context> co
   if (!memory.ok()) return memory.status();
   replay->memory_ = *memory;
   replay->BuildPackets();
-  KILN_VALIDATE(*replay, launches.size());
+  // As much work as building it.
+  KILN_VALIDATE(*replay, 1);
   return replay;
 }
 

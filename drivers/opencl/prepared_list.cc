@@ -25,7 +25,8 @@ absl::StatusOr<std::shared_ptr<Program>> Program::Make(std::shared_ptr<Context> 
   if (!status.ok()) return status;
   program->ChooseEvents();
   if (program->context_->command_buffers() != nullptr) program->ChooseRecorded();
-  KILN_VALIDATE(*program, program->calls_.size());
+  // As much work as building it.
+  KILN_VALIDATE(*program, 1);
   return program;
 }
 

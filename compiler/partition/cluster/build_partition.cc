@@ -62,7 +62,8 @@ class Builder {
     AddIntermediates();
     FindStoredReads();
     for (const int cluster : all_.InOrder()) AddGroup(cluster);
-    KILN_VALIDATE(*this, partition_.tensors.size() + partition_.groups.size());
+    // As much work as building it.
+    KILN_VALIDATE(*this, 1);
     return std::move(partition_);
   }
 

@@ -68,7 +68,8 @@ class Clusterer {
         if (readers.empty() || readers.back() != member) readers.push_back(member);
       }
     }
-    KILN_VALIDATE(result_, result_.members.size() + result_.clusters.size());
+    // As much work as building it.
+    KILN_VALIDATE(result_, 1);
     return std::move(result_);
   }
 

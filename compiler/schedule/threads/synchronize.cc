@@ -82,7 +82,8 @@ LoopProgram Synchronize(LoopProgram program, int shuffling) {
   DigitFinisher digits(program);
   for (Section& section : program.sections) digits.Finish(section.body, 0);
   PlaceBarriers(&program);
-  KILN_VALIDATE(program, program.context->size());
+  // As much work as building it.
+  KILN_VALIDATE(program, 1);
   return program;
 }
 
