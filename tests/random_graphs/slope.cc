@@ -23,9 +23,10 @@ bool Near(double a, double b) {
   return std::abs(a - b) <= kTolerance * (1 + std::max(std::abs(a), std::abs(b)));
 }
 
-// The gradients of these ops differ from their slopes by definition.
+// The gradients of these ops differ from their slopes by definition. cholesky's belongs to a
+// symmetric input, and a random one is not symmetric.
 bool HasOtherGradient(const std::string& op) {
-  return op == "with_derivative" || op == "nextafter" || op == "bitcast";
+  return op == "with_derivative" || op == "nextafter" || op == "bitcast" || op == "cholesky";
 }
 
 // Returns the inputs whose gradients are requested, in their order; empty if some are missing, or
