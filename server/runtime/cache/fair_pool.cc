@@ -63,9 +63,10 @@ void FairPool::Add(const void* owner, Task task) {
 }
 
 bool FairPool::Take(const void** owner, std::function<void()>* task) {
-  const auto next = std::find_if(turns_.begin(), turns_.end(), [&](const void* candidate) {
+  const auto may_run = [&](const void* candidate) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
     return owners_.at(candidate).running < running_max_;
-  });
+  };
+  const auto next = std::find_if(turns_.begin(), turns_.end(), may_run);
   if (next == turns_.end()) return false;
   *owner = *next;
   turns_.erase(next);
