@@ -117,7 +117,7 @@ std::vector<std::shared_ptr<Program>> ProgramsByDigest::List() const {
     for (const auto& each : superseded_)
       if (auto program = each.lock()) programs.push_back(std::move(program));
   }
-  std::sort(programs.begin(), programs.end(), [](const auto& a, const auto& b) {
+  std::stable_sort(programs.begin(), programs.end(), [](const auto& a, const auto& b) {
     return a->description().compiled < b->description().compiled;
   });
   return programs;
