@@ -53,6 +53,7 @@
 #include "server/sessions/registry.h"
 #include "server/state/folder_lock.h"
 #include "server/tuner/setting_store.h"
+#include "server/tuner/tuner.h"
 #include "server/upkeep.h"
 
 namespace kiln {
@@ -139,6 +140,8 @@ struct Daemon::Implementation {
   void MakeSettingStore();
   void MakeCompileWorkers(std::vector<std::string> command);
   void MakePrograms(runtime::CompileFunction compile);
+  // `compile` is used if there are no workers.
+  void MakeTuner(tuner::MakeTrialRunner make_runner, workers::CompileFunction compile);
   void MakeRegistry();
   void FillServiceParts();
   std::string ClosedPath() const { return config.state_folder + "/ended_sessions"; }
@@ -197,6 +200,8 @@ struct Daemon::Implementation {
   std::unique_ptr<runtime::FairPool> digests;
   std::unique_ptr<runtime::FairPool> explanations;
   std::unique_ptr<runtime::ProgramCache> programs;
+  std::unique_ptr<tuner::Tuner> program_tuner;   // null: nothing is tuned
+  std::unique_ptr<runtime::ThreadPool> tunings;  // a thread for each device
   // Null: sessions end with this daemon.
   std::unique_ptr<sessions::CheckpointStore> checkpoints;
   std::unique_ptr<sessions::Registry> registry;
@@ -373,6 +378,26 @@ void Daemon::Implementation::MakePrograms(runtime::CompileFunction compile) {
   explanations = std::make_unique<runtime::FairPool>(kExplanationThreads, /*running_max=*/1);
 }
 
+void Daemon::Implementation::MakeTuner(tuner::MakeTrialRunner make_runner,
+                                       workers::CompileFunction compile) {
+  if (!make_runner) return;
+  tuner::Tuner::Options options;
+  options.store = settings.get();
+  options.compile = std::move(compile);
+  if (kernel_compiler) {
+    options.compile = [this](const workers::KernelJob& job) {
+      return kernel_compiler->Compile(job);
+    };
+  }
+  options.make_runner = std::move(make_runner);
+  options.metrics = &metrics;
+  options.clock = clock;
+  options.trials.compile_threads = KernelThreads();
+  options.on_changed = [this] { programs->DropOutdated(); };
+  program_tuner = std::make_unique<tuner::Tuner>(std::move(options));
+  tunings = std::make_unique<runtime::ThreadPool>(static_cast<int>(devices.size()));
+}
+
 void Daemon::Implementation::MakeRegistry() {
   sessions::Registry::Options options;
   options.default_lease = absl::Seconds(config.lease_seconds);
@@ -412,8 +437,14 @@ void Daemon::Implementation::FillServiceParts() {
   service_parts.sessions = {common,      copies.get(),    audit.get(),
                             &open_calls, DaemonVersion(), op_set_version};
   service_parts.blobs = {common, &blobs, copies.get(), digests.get(), &open_uploads, &open_calls};
-  service_parts.programs = {common, programs.get(), explanations.get(),
-                            std::move(service_parts.programs.disassemble)};
+  service_parts.programs = {common,
+                            programs.get(),
+                            explanations.get(),
+                            std::move(service_parts.programs.disassemble),
+                            program_tuner.get(),
+                            tunings.get(),
+                            settings.get(),
+                            audit.get()};
   rpc::AdminServiceParts& admin = service_parts.admin;
   static_cast<rpc::ServiceParts&>(admin) = common;
   admin.programs = programs.get();
@@ -588,6 +619,7 @@ bool Daemon::Implementation::Stop(absl::Duration grace, Sessions sessions_then) 
   if (!server) return true;
   log::Info("stopping");
   server->SetServing("", false);
+  if (program_tuner) program_tuner->Stop();
   if (restorer) restorer->Stop();
   if (checkpoint_writer) checkpoint_writer->Stop();
   const bool keeps = sessions_then == Sessions::kKeep && checkpoints != nullptr;
@@ -661,6 +693,7 @@ absl::StatusOr<std::unique_ptr<Daemon>> Daemon::Start(const config::Config& conf
   implementation->MakeSettingStore();
   implementation->MakeCompileWorkers(std::move(parts.compile_worker));
   implementation->MakePrograms(std::move(parts.compile));
+  implementation->MakeTuner(std::move(parts.make_trial_runner), std::move(parts.compile_candidate));
   implementation->OpenCheckpoints();
   implementation->MakeRegistry();
   implementation->MakeRestorer();

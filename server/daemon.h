@@ -13,10 +13,12 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
+#include "compiler/workers/kernel_compiler.h"
 #include "drivers/interface/driver.h"
 #include "server/clock/clock.h"
 #include "server/config/config.h"
 #include "server/runtime/cache/program_cache.h"
+#include "server/tuner/tuner.h"
 
 namespace kiln {
 
@@ -29,6 +31,10 @@ struct DaemonParts {
   // The command of a process that compiles kernels (compiler/workers/worker.h), or finishes them.
   // Empty: `compile` compiles them in this process, and devices load them unfinished.
   std::vector<std::string> compile_worker;
+  // Runs the candidates of searches for schedules. Empty: the daemon does not search.
+  tuner::MakeTrialRunner make_trial_runner;
+  // Compiles the candidates if there is no compile_worker.
+  workers::CompileFunction compile_candidate;
   Clock clock;
   absl::Duration lease_check_interval = absl::Milliseconds(250);
   int64_t memory_bytes = int64_t{4} << 30;  // of the machine, or this process's limit

@@ -128,6 +128,36 @@ class Programs : public v1::ProgramService::Service {
     Fill(answer->add_kernels(), "slow", 0.003);
     return grpc::Status::OK;
   }
+  v1::TuneProgramRequest tuned;
+  grpc::Status TuneProgram(grpc::ServerContext*, const v1::TuneProgramRequest* request,
+                           grpc::ServerWriter<v1::TuneProgramResponse>* writer) override {
+    tuned = *request;
+    v1::TuneProgramResponse progress;
+    progress.set_kernel("matmul_1");
+    progress.set_number(1);
+    progress.set_kernels(3);
+    progress.set_share(0.75);
+    progress.set_round(2);
+    progress.set_tried(48);
+    progress.set_seconds_before(2e-3);
+    progress.set_seconds_now(1.6e-3);
+    progress.set_fraction_done(0.1);
+    progress.set_state(v1::TuneProgramResponse::SEARCHING);
+    writer->Write(progress);
+    progress.set_seconds_now(1e-3);
+    progress.set_state(v1::TuneProgramResponse::FASTER);
+    writer->Write(progress);
+    progress.set_kernel("sum_2");
+    progress.set_number(2);
+    progress.set_share(0.25);
+    progress.set_seconds_before(0);
+    progress.set_seconds_now(0);
+    progress.set_state(v1::TuneProgramResponse::FAILED);
+    progress.set_why("no\nrunner");
+    writer->Write(progress);
+    if (request->seconds() == 1) return {grpc::StatusCode::UNAVAILABLE, "cpu:0 is already tuning"};
+    return grpc::Status::OK;
+  }
   grpc::Status ExplainProgram(grpc::ServerContext*, const v1::ExplainProgramRequest* request,
                               v1::ExplainProgramResponse* answer) override {
     if (request->digest() != "abcdef0123456789")
@@ -474,6 +504,28 @@ TEST_F(CliTest, TuneMovesSettings) {
   EXPECT_EQ(Run({"tune", "export", file + "/none"}), 1);
   EXPECT_THAT(error(), HasSubstr("cannot write the file"));
   EXPECT_EQ(Run({"tune", "export"}), 2);
+}
+
+TEST_F(CliTest, TuneShowsALineForEachKernel) {
+  ASSERT_EQ(Run({"tune", "train_step", "--seconds", "5", "--width", "2", "--force"}), 0) << error();
+  EXPECT_EQ(programs_.tuned.digest(), "abcdef0123456789");
+  EXPECT_EQ(programs_.tuned.seconds(), 5);
+  EXPECT_EQ(programs_.tuned.beam_width(), 2);
+  EXPECT_TRUE(programs_.tuned.force());
+  EXPECT_THAT(out(), ContainsRegex("KERNEL +BEFORE +NOW +RATIO +SHARE\n"
+                                   "matmul_1 +2.00 ms +1.00 ms +2.00 +75%  faster\n"
+                                   "sum_2 +- +- +- +25%  failed: no.*runner\n$"));
+  ASSERT_EQ(Run({"tune", "train_step", "--json"}), 0) << error();
+  EXPECT_EQ(programs_.tuned.seconds(), 60);
+  EXPECT_EQ(programs_.tuned.beam_width(), 4);
+  EXPECT_FALSE(programs_.tuned.force());
+  EXPECT_THAT(out(), HasSubstr("\"state\":\"SEARCHING\""));
+  EXPECT_EQ(Run({"tune", "train_step", "--seconds", "1"}), 1);
+  EXPECT_THAT(error(), HasSubstr("already tuning"));
+  EXPECT_EQ(Run({"tune", "nothing"}), 1);
+  EXPECT_EQ(Run({"tune"}), 2);
+  EXPECT_EQ(Run({"tune", "train_step", "--width", "0"}), 2);
+  EXPECT_EQ(Run({"tune", "train_step", "--wide"}), 2);
 }
 
 TEST_F(CliTest, ExplainOneKernel) {

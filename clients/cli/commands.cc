@@ -48,10 +48,17 @@ constexpr Command kCommands[] = {
      "  --count N            stops after N tables; default: when interrupted\n"
      "SHARE is the share of the device's time. Callers with the role user see only themselves.\n",
      RunTop},
-    {"tune", "export|import FILE", "moves settings of schedules between daemons",
+    {"tune", "PROGRAM", "searches for faster kernels of a program",
+     "  PROGRAM       a digest, the beginning of one, or a program's name\n"
+     "    --seconds N   for all kernels together; default: 60. The kernels that take the most of\n"
+     "                  the program's time come first\n"
+     "    --width N     settings that each round of a search starts from; default: 4\n"
+     "    --force       also searches kernels that were searched before\n"
      "  export FILE   writes all settings that searches have found to the file\n"
      "  import FILE   stores the file's settings, except where a faster one is stored. Kernels\n"
-     "                that are compiled from then on use them\n",
+     "                that are compiled from then on use them\n"
+     "A program that is loaded keeps its kernels; the next definition of its graph gets the new\n"
+     "ones. RATIO is BEFORE divided by NOW, SHARE the kernel's part of the program's time.\n",
      RunTune},
     {"user", "add|list|revoke|token", "manages the users of the daemon",
      "  add NAME [--role ROLE]   prints the user's token, only once; ROLE: viewer (sees lists),\n"

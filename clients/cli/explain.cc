@@ -93,6 +93,10 @@ void PrintSetting(const v1::Kernel& kernel, std::ostream& out) {
     std::vector<std::string> lines = absl::StrSplit(kernel.setting(), '\n', absl::SkipEmpty());
     if (!lines.empty()) lines.erase(lines.begin());
     out << Printable(absl::StrJoin(lines, "; "));
+    if (kernel.seconds_tuned() > 0) {
+      out << " (" << Duration(kernel.seconds_tuned()) << "; the heuristic's "
+          << Duration(kernel.seconds_heuristic()) << ')';
+    }
   } else {
     out << "no; the stored setting cannot be used: " << Printable(kernel.setting_refusal());
   }

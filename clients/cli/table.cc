@@ -6,14 +6,11 @@
 #include "proto/text/printable.h"
 
 namespace kiln::cli {
-namespace {
 
-// Counts characters, not bytes: continuation bytes of UTF-8 take no column.
 size_t Width(const std::string& text) {
+  // Continuation bytes of UTF-8 take no column.
   return std::count_if(text.begin(), text.end(), [](char c) { return (c & 0xC0) != 0x80; });
 }
-
-}  // namespace
 
 Table::Table(std::vector<std::string> titles) {
   for (std::string& title : titles) {

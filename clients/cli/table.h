@@ -2,11 +2,15 @@
 #ifndef KILN_CLIENTS_CLI_TABLE_H_
 #define KILN_CLIENTS_CLI_TABLE_H_
 
+#include <cstddef>
 #include <ostream>
 #include <string>
 #include <vector>
 
 namespace kiln::cli {
+
+// Returns the columns that a text takes: its characters, not its bytes.
+size_t Width(const std::string& text);
 
 class Table {
  public:

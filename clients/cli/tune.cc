@@ -1,4 +1,4 @@
-// kiln tune export FILE | import FILE
+// kiln tune PROGRAM | export FILE | import FILE
 #include <grpcpp/grpcpp.h>
 
 #include <fstream>
@@ -6,6 +6,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "clients/cli/command.h"
+#include "clients/cli/tune_program.h"
 #include "kiln/v1/admin.grpc.pb.h"
 #include "proto/text/printable.h"
 
@@ -65,7 +66,9 @@ absl::Status RunTune(Invocation& invocation) {
     return Export(invocation, *stub, arguments[1]);
   if (arguments.size() == 2 && arguments[0] == "import")
     return Import(invocation, *stub, arguments[1]);
-  return absl::InvalidArgumentError("expected `export FILE` or `import FILE`");
+  if (!arguments.empty() && (arguments[0] == "export" || arguments[0] == "import"))
+    return absl::InvalidArgumentError(absl::StrCat("expected `", arguments[0], " FILE`"));
+  return TuneProgram(invocation);
 }
 
 }  // namespace kiln::cli

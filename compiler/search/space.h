@@ -27,6 +27,11 @@ struct PartKnob {
   KnobValues knob;
 };
 
+// Returns the kind of machine of a device: where a block has threads, lanes are threads.
+inline Machine MachineOf(const drivers::Target& target) {
+  return target.limits.threads_per_block > 1 ? Machine::kThreads : Machine::kLanes;
+}
+
 class Space {
  public:
   // Requires: the kernel and the target outlive the space.

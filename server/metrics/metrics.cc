@@ -74,6 +74,16 @@ struct Metrics::Implementation {
         kernel_rejected(AddCounter(*registry, "kiln_kernel_cache_rejected_total",
                                    "Rows of the kernel cache that were dropped because they were "
                                    "not written with its key.")),
+        tune_candidates(BuildCounter()
+                            .Name("kiln_tune_candidates_total")
+                            .Help("Schedules that searches have tried, by outcome.")
+                            .Register(*registry)),
+        tuned_kernels(BuildCounter()
+                          .Name("kiln_tune_kernels_total")
+                          .Help("Kernels whose schedules were searched, by outcome.")
+                          .Register(*registry)),
+        tune_seconds(AddCounter(*registry, "kiln_tune_seconds_total",
+                                "Time spent on searches for schedules.")),
         received(AddCounter(*registry, "kiln_received_bytes_total",
                             "Tensor and blob bytes from clients.")),
         sent(AddCounter(*registry, "kiln_sent_bytes_total", "Tensor bytes to clients.")),
@@ -105,6 +115,9 @@ struct Metrics::Implementation {
   Counter* kernel_hits;
   Counter* kernel_misses;
   Counter* kernel_rejected;
+  prometheus::Family<Counter>& tune_candidates;
+  prometheus::Family<Counter>& tuned_kernels;
+  Counter* tune_seconds;
   Counter* received;
   Counter* sent;
   Counter* abandoned;
@@ -144,6 +157,14 @@ void Metrics::KernelCacheLookup(bool hit) {
   (hit ? implementation_->kernel_hits : implementation_->kernel_misses)->Increment();
 }
 void Metrics::KernelCacheRejected() { implementation_->kernel_rejected->Increment(); }
+void Metrics::TuneTried(int timed, int refused) {
+  implementation_->tune_candidates.Add({{"outcome", "timed"}}).Increment(timed);
+  implementation_->tune_candidates.Add({{"outcome", "refused"}}).Increment(refused);
+}
+void Metrics::KernelTuned(std::string_view outcome) {
+  implementation_->tuned_kernels.Add({{"outcome", std::string(outcome)}}).Increment();
+}
+void Metrics::TuneEnded(double seconds) { implementation_->tune_seconds->Increment(seconds); }
 void Metrics::Received(int64_t bytes) {
   implementation_->received->Increment(static_cast<double>(bytes));
 }

@@ -10,6 +10,7 @@
 #include <functional>
 #include <memory>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -97,6 +98,12 @@ class Metrics {
   void KernelCacheLookup(bool hit);
   // A row of the cache on disk was not what the daemon had stored.
   void KernelCacheRejected();
+  // Candidates of a search for a kernel's schedule: those that were timed, and those that cannot be
+  // chosen.
+  void TuneTried(int timed, int refused);
+  // `outcome`, one of a few words: tuner::TuneStateName.
+  void KernelTuned(std::string_view outcome);
+  void TuneEnded(double seconds);
   void Received(int64_t bytes);
   void Sent(int64_t bytes);
   // A failed call or operation.

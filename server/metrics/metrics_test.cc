@@ -38,6 +38,9 @@ void Exercise(Metrics& metrics) {
   metrics.ScheduleRefused();
   metrics.ProgramCacheLookup(true);
   metrics.KernelCacheLookup(false);
+  metrics.TuneTried(/*timed=*/5, /*refused=*/2);
+  metrics.KernelTuned("faster");
+  metrics.TuneEnded(1.5);
   metrics.Received(100);
   metrics.Sent(7);
   metrics.Failed(absl::StatusCode::kInvalidArgument);
@@ -56,17 +59,26 @@ TEST(Metrics, ShowsWhatHappened) {
   Exercise(metrics);
   const std::string text = metrics.Text();
   for (const char* line :
-       {"kiln_build_info{version=\"1.2.3\"} 1", "kiln_replays_total{device=\"cpu:0\"} 1",
+       {"kiln_build_info{version=\"1.2.3\"} 1",
+        "kiln_replays_total{device=\"cpu:0\"} 1",
         "kiln_kernel_duration_seconds_count{device=\"cpu:0\",user=\"ann\",program=\"a87a8ab9ef22\","
         "kernel=\"reduce_sum_512\"} 1",
         "kiln_program_duration_seconds_bucket{device=\"cpu:0\",user=\"ann\","
         "program=\"a87a8ab9ef22\",le=\"0.0025\"} 1",
         "kiln_program_duration_seconds_bucket{device=\"cpu:0\",user=\"ann\","
         "program=\"a87a8ab9ef22\",le=\"0.001\"} 0",
-        "kiln_errors_total{code=\"invalid_argument\"} 1", "kiln_abandoned_calls_total 1",
-        "kiln_received_bytes_total 100", "kiln_device_memory_used_bytes{device=\"cpu:0\"} 10",
-        "kiln_device_memory_cached_bytes{device=\"cpu:0\"} 5", "kiln_sessions 4",
-        "kiln_refused_schedules_total 1", "kiln_compile_worker_failures_total 1",
+        "kiln_errors_total{code=\"invalid_argument\"} 1",
+        "kiln_abandoned_calls_total 1",
+        "kiln_tune_candidates_total{outcome=\"timed\"} 5",
+        "kiln_tune_candidates_total{outcome=\"refused\"} 2",
+        "kiln_tune_kernels_total{outcome=\"faster\"} 1",
+        "kiln_tune_seconds_total 1.5",
+        "kiln_received_bytes_total 100",
+        "kiln_device_memory_used_bytes{device=\"cpu:0\"} 10",
+        "kiln_device_memory_cached_bytes{device=\"cpu:0\"} 5",
+        "kiln_sessions 4",
+        "kiln_refused_schedules_total 1",
+        "kiln_compile_worker_failures_total 1",
         "kiln_device_healthy{device=\"cpu:1\"} 0",
         "kiln_user_device_seconds_total{user=\"ann\",device=\"cpu:0\"} 1.5",
         "kiln_user_runs_total{user=\"ann\",device=\"cpu:0\"} 7",

@@ -88,6 +88,9 @@ class ProgramCacheTest : public ::testing::Test {
     options.metrics = &metrics_;
     options.clock = kiln::testing::StoppedClock();
     options.idle_programs_max = idle_max;
+    options.tuned = [this](const std::string& kernel, const drivers::Target&) {
+      return tuned_ ? tuned_(kernel) : std::nullopt;
+    };
     return std::make_unique<ProgramCache>(std::move(options));
   }
   static absl::StatusOr<std::shared_ptr<Program>> Wait(
@@ -109,6 +112,7 @@ class ProgramCacheTest : public ::testing::Test {
                         SystemClock()};
   std::atomic<int> compiled_{0};
   bool refuse_schedules_ = false;
+  std::function<std::optional<std::string>(const std::string& kernel)> tuned_;
   CompileThreads::Options threads_;
 };
 
@@ -304,6 +308,54 @@ TEST_F(ProgramCacheTest, ValuesAreBoundAheadOnceTheyCountUp) {
   ASSERT_TRUE(ahead->resolved());
   EXPECT_EQ((*ahead->result())->signature.inputs[0]->shape, (std::vector<int64_t>{8}));
   EXPECT_EQ(compiled_, 1);
+}
+
+TEST_F(ProgramCacheTest, NewDefinitionsGetTheSettingsThatWereFoundSince) {
+  auto cache = Make();
+  const auto source = std::make_shared<CopySource>("a", 4);
+  const auto held = cache->Get(source, {}, device_, "");
+  const auto old = *Wait(held);
+  const auto variable = std::make_shared<VariableCopySource>(1);
+  const auto old_variable = *Wait(cache->Get(variable, {{"n", 1}}, device_, ""));
+  cache->DropOutdated();
+  EXPECT_EQ(*Get(*cache, "a", 4), old);
+  EXPECT_EQ(compiled_, 2);
+  tuned_ = [](const std::string&) { return "better"; };
+  // A stored setting alone changes nothing.
+  EXPECT_EQ(*Get(*cache, "a", 4), old);
+  cache->DropOutdated();
+  const auto anew = *Get(*cache, "a", 4);
+  EXPECT_NE(anew, old);
+  EXPECT_EQ(*Get(*cache, "b", 4), anew);
+  EXPECT_EQ(anew->compiled().kernels[0].setting, "better");
+  const auto anew_variable = *Wait(cache->Get(variable, {{"n", 1}}, device_, ""));
+  EXPECT_NE(anew_variable, old_variable);
+  EXPECT_EQ(*Wait(cache->Get(variable, {{"n", 2}}, device_, "")), anew_variable);
+  EXPECT_EQ(compiled_, 4);
+  // The sessions of the old program keep it.
+  EXPECT_EQ((*held->result())->program, old);
+  EXPECT_EQ(old->compiled().kernels[0].setting, "");
+  EXPECT_EQ(cache->List().size(), 4);
+  cache->DropOutdated();
+  EXPECT_EQ(*Get(*cache, "a", 4), anew);
+  EXPECT_EQ(compiled_, 4);
+}
+
+TEST_F(ProgramCacheTest, AProgramThatWasCompilingWhenASettingWasFoundIsNotKept) {
+  auto cache = Make();
+  std::string setting;
+  tuned_ = [&](const std::string&) {
+    const std::string before = setting;
+    if (before.empty()) {
+      setting = "better";
+      cache->DropOutdated();
+    }
+    return before;
+  };
+  const auto old = *Get(*cache, "a", 4);
+  EXPECT_EQ(old->compiled().kernels[0].setting, "");
+  const auto anew = *Get(*cache, "a", 4);
+  EXPECT_EQ(anew->compiled().kernels[0].setting, "better");
 }
 
 TEST_F(ProgramCacheTest, WhatHasNoOneProgramGetsOneForEveryValue) {

@@ -26,7 +26,7 @@ struct TunedSetting {
   double seconds_after = 0;
   double roofline_seconds = 0;              // the least that the hardware allows; 0: unknown
   absl::Time measured = absl::UnixEpoch();  // whole seconds
-  int width = 0;                            // of the beam that found it
+  int width = 0;  // of the beam; 0: no search for this kernel has ended by itself
 
   bool operator==(const TunedSetting&) const = default;
 };

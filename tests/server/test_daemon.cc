@@ -65,6 +65,8 @@ void TestDaemon::Start() {
   };
   parts.clock = {.wall = [this] { return absl::FromUnixSeconds(seconds_ + wall_step_); },
                  .steady = [this] { return absl::FromUnixSeconds(seconds_ - kSteadyStart); }};
+  parts.make_trial_runner = options_.make_trial_runner;
+  parts.compile_candidate = options_.compile_candidate;
   parts.lease_check_interval = kLeaseCheck;
   parts.copy_timeout = options_.copy_timeout;
   parts.flush_time = options_.flush_time;

@@ -33,6 +33,9 @@ struct TestDaemonOptions {
   std::function<void(const std::string& device)> on_wait{};
   // Its devices replace the fake ones. Requires a `compile`.
   std::unique_ptr<drivers::Driver> driver = nullptr;
+  // As in DaemonParts.
+  tuner::MakeTrialRunner make_trial_runner{};
+  workers::CompileFunction compile_candidate{};
 };
 
 class TestDaemon {

@@ -379,6 +379,8 @@ class AdminService final : public v1::AdminService::CallbackService {
     const auto imported = parts_.settings->Import(request.text());
     if (absl::IsInvalidArgument(imported.status()))
       return errors::WithReason(imported.status(), "BAD_SETTINGS");
+    // Some may have been stored before a failure.
+    parts_.programs->DropOutdated();
     if (!imported.ok()) return imported.status();
     response->set_added(static_cast<uint32_t>(imported->added));
     response->set_replaced(static_cast<uint32_t>(imported->replaced));

@@ -10,6 +10,7 @@
 #include "server/rpc/messages/status.h"
 #include "server/rpc/services/bounded_method.h"
 #include "server/rpc/services/services.h"
+#include "server/rpc/services/tune_call.h"
 #include "server/runtime/cache/fair_pool.h"
 #include "server/runtime/program/explain.h"
 
@@ -87,6 +88,16 @@ std::vector<std::shared_ptr<runtime::Program>> VisiblePrograms(const ProgramServ
   return programs;
 }
 
+// Sets what the search has measured, if the kernel's setting is still the stored one and is used.
+void FillTimes(tuner::SettingStore& settings, const compiler::CompiledKernel& kernel,
+               const runtime::ManagedDevice& device, v1::Kernel* proto) {
+  if (kernel.setting.empty() || !kernel.setting_refusal.empty()) return;
+  const auto stored = settings.Find(kernel.ir, device.info().target.HardwareKey());
+  if (!stored || stored->setting != kernel.setting) return;
+  proto->set_seconds_heuristic(stored->seconds_before);
+  proto->set_seconds_tuned(stored->seconds_after);
+}
+
 absl::Status Explain(const ProgramServiceParts& parts, const auth::Principal& caller,
                      const v1::ExplainProgramRequest& request,
                      v1::ExplainProgramResponse* response) {
@@ -126,6 +137,7 @@ absl::Status Explain(const ProgramServiceParts& parts, const auth::Principal& ca
     proto->set_setting(kernel.setting);
     proto->set_setting_refusal(kernel.setting_refusal);
     proto->set_setting_ignored(kernel.setting_ignored);
+    FillTimes(*parts.settings, kernel, (*program)->device_of_kernel(i), proto);
     // Generated on request only, since it is rarely needed.
     if (kernel.source) {
       auto source = kernel.source();
@@ -164,6 +176,13 @@ absl::Status TooManyExplanations() {
                                 "of a user; try again when some are answered")),
                             "TOO_MANY_EXPLANATIONS",
                             {{"limit", absl::StrCat(kExplanationsWaitingMax)}});
+}
+
+absl::Status NoTuning() {
+  return errors::WithReason(
+      absl::UnimplementedError("this daemon does not search for schedules; programs run with the "
+                               "schedules that the compiler chooses"),
+      "NO_TUNING");
 }
 
 class ProgramService final : public v1::ProgramService::CallbackService {
@@ -291,14 +310,19 @@ class ProgramService final : public v1::ProgramService::CallbackService {
 
   grpc::ServerWriteReactor<v1::TuneProgramResponse>* TuneProgram(
       CallbackServerContext* context, const v1::TuneProgramRequest* request) override {
-    return new Refusal<v1::TuneProgramResponse>(End(
-        parts_, errors::WithReason(
-                    absl::UnimplementedError("this daemon does not search for schedules; programs "
-                                             "run with the schedules that the compiler chooses"),
-                    "NO_TUNING")));
+    const auto caller = parts_.access->Caller(*context);
+    if (!caller.ok()) return Refused(caller.status());
+    if (parts_.program_tuner == nullptr) return Refused(NoTuning());
+    const auto program = runtime::FindByPrefix(VisiblePrograms(parts_, *caller), request->digest());
+    if (!program.ok()) return Refused(program.status());
+    return BeginTuning(parts_, *context, *caller, *program, *request);
   }
 
  private:
+  grpc::ServerWriteReactor<v1::TuneProgramResponse>* Refused(const absl::Status& why) {
+    return new Refusal<v1::TuneProgramResponse>(End(parts_, why));
+  }
+
   const ProgramServiceParts& parts_;
 };
 

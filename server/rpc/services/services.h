@@ -34,6 +34,7 @@
 #include "server/runtime/device/managed_device.h"
 #include "server/sessions/registry.h"
 #include "server/tuner/setting_store.h"
+#include "server/tuner/tuner.h"
 
 namespace kiln::rpc {
 
@@ -77,6 +78,12 @@ struct ProgramServiceParts : ServiceParts {
   runtime::FairPool* explanations = nullptr;
   std::function<absl::StatusOr<std::string>(const drivers::KernelImage&, const drivers::Target&)>
       disassemble{};
+  // Null: the daemon does not search for schedules.
+  tuner::Tuner* program_tuner = nullptr;
+  // Has a thread for each device.
+  runtime::ThreadPool* tunings = nullptr;
+  tuner::SettingStore* settings = nullptr;
+  auth::AuditLog* audit = nullptr;
 };
 struct AdminServiceParts : ServiceParts {
   runtime::ProgramCache* programs = nullptr;

@@ -67,6 +67,7 @@ std::shared_ptr<ProgramFuture> ProgramCache::Get(std::shared_ptr<const GraphSour
     }
     ProgramsBySource::Entry& entry = by_source_.Add(key);
     entry.payers.Add(request.payer.account(), admission);
+    request.settings_changes = settings_changes_;
     if (!entry.variables) entry.variables = std::make_shared<VariablePrograms>(&by_digest_);
     request.variables = entry.variables;
     request.future = entry.future;
@@ -161,6 +162,12 @@ void ProgramCache::BindOrCompile(const Request& request, const VariablePrograms:
 
 void ProgramCache::Finish(const Request& request, Result result, bool shared) {
   Payer next(nullptr);
+  const std::shared_ptr<Program> program = result.ok() ? (*result)->program : nullptr;
+  const bool is_outdated = program && HasBecomeOutdated(request, *program);
+  if (is_outdated) {
+    by_digest_.Supersede({program});
+    request.variables->Forget();
+  }
   {
     absl::MutexLock lock(&mutex_);
     const ProgramsBySource::Key key = KeyOf(request);
@@ -169,10 +176,11 @@ void ProgramCache::Finish(const Request& request, Result result, bool shared) {
     KILN_CHECK(entry != nullptr && entry->compiling) << key.source;
     KILN_CHECK_EQ(entry->future, request.future) << key.source;
     if (LacksHostMemory(result.status())) next = entry->payers.Next();
-    if (result.ok()) {
+    if (result.ok() && !is_outdated) {
       by_source_.EndCompiling(key, shared);
     } else if (!next.account()) {
-      // Not kept: a failure for lack of memory or of a file may not happen the next time.
+      // Not kept: a failure for lack of memory or of a file may not happen the next time, and an
+      // outdated program is for those who asked for it before.
       by_source_.Erase(key);
     }
   }
@@ -183,7 +191,10 @@ void ProgramCache::Finish(const Request& request, Result result, bool shared) {
     } else {
       request.first_call->End();
     }
-    return request.future->Resolve(std::move(result));
+    request.future->Resolve(std::move(result));
+    // A DropOutdated that began in between has not seen the program in the future.
+    if (program && !is_outdated && HasBecomeOutdated(request, *program)) DropOutdated({program});
+    return;
   }
   request.first_call->Begin("wait_for_thread");
   Request again = request;
@@ -204,6 +215,7 @@ void ProgramCache::BindAhead(const Request& request, const VariableProgram& prog
     Result bound = program.BindAt(bindings, *graph);
     if (!bound.ok()) return;
     absl::MutexLock lock(&mutex_);
+    if (request.settings_changes != settings_changes_) return;
     if (by_source_.AddShared(key, *bound)) metrics_->ProgramBound(true);
   }
 }
@@ -217,6 +229,39 @@ void ProgramCache::DropUnused(absl::Time now, absl::Duration limit) {
   ProgramsBySource::Dropped dropped;  // outlives the lock: programs unload
   absl::MutexLock lock(&mutex_);
   dropped = by_source_.DropUnused(now, limit);
+}
+
+bool ProgramCache::HasBecomeOutdated(const Request& request, const Program& program) {
+  {
+    absl::MutexLock lock(&mutex_);
+    if (request.settings_changes == settings_changes_) return false;
+  }
+  return compiler_.IsOutdated(program);
+}
+
+void ProgramCache::DropOutdated() {
+  {
+    absl::MutexLock lock(&mutex_);
+    ++settings_changes_;
+  }
+  std::vector<std::shared_ptr<Program>> outdated = List();
+  std::erase_if(outdated, [this](const auto& each) { return !compiler_.IsOutdated(*each); });
+  DropOutdated(outdated);
+}
+
+void ProgramCache::DropOutdated(const std::vector<std::shared_ptr<Program>>& programs) {
+  // The look-up by source comes first, so it must not find again what the others still have.
+  by_digest_.Supersede(programs);
+  std::vector<std::shared_ptr<VariablePrograms>> variables;
+  {
+    absl::MutexLock lock(&mutex_);
+    variables = by_source_.VariablesOf(programs);
+  }
+  for (const auto& each : variables) each->Forget();
+  ProgramsBySource::Dropped dropped;  // outlives the lock: programs unload
+  absl::MutexLock lock(&mutex_);
+  dropped = by_source_.DropAll(programs);
+  ++settings_changes_;
 }
 
 void ProgramCache::Reclaim(int64_t bytes, const std::string& user) {

@@ -88,6 +88,10 @@ class ProgramCache {
   // Drops programs that no session named at any call of this method within the last `limit`.
   void DropUnused(absl::Time now, absl::Duration limit) ABSL_LOCKS_EXCLUDED(mutex_);
 
+  // Call after Options::tuned has changed. The next definition of a graph with a kernel that now
+  // has another setting compiles anew; sessions keep the programs that they have.
+  void DropOutdated() ABSL_LOCKS_EXCLUDED(mutex_);
+
   // Makes compilations that have not begun fail with UNAVAILABLE.
   void StopCompiling() { threads_.Stop(); }
 
@@ -106,6 +110,7 @@ class ProgramCache {
   struct Request : ProgramRequest {
     std::shared_ptr<ProgramFuture> future;
     std::shared_ptr<VariablePrograms> variables;  // of its source
+    int64_t settings_changes = 0;                 // settings_changes_ when it began
   };
 
   // Called when another account asks for a program that is compiling: it is made in the turn of
@@ -128,6 +133,11 @@ class ProgramCache {
   // If the variable counts up, binds the values that will be asked for next.
   void BindAhead(const Request& request, const VariableProgram& program)
       ABSL_LOCKS_EXCLUDED(mutex_);
+  void DropOutdated(const std::vector<std::shared_ptr<Program>>& programs)
+      ABSL_LOCKS_EXCLUDED(mutex_);
+  // Whether settings have changed since the request began, and the program has old ones.
+  bool HasBecomeOutdated(const Request& request, const Program& program)
+      ABSL_LOCKS_EXCLUDED(mutex_);
   bool Knows(const ProgramsBySource::Key& key) ABSL_LOCKS_EXCLUDED(mutex_);
 
   metrics::Metrics* const metrics_;
@@ -137,6 +147,9 @@ class ProgramCache {
   ProgramsByDigest by_digest_;
   absl::Mutex mutex_;
   ProgramsBySource by_source_ ABSL_GUARDED_BY(mutex_);
+  // Counts when DropOutdated begins and when it ends. What was compiled in between may have old
+  // settings, or be bound to a program that has them.
+  int64_t settings_changes_ ABSL_GUARDED_BY(mutex_) = 0;
   CompileThreads threads_;  // last: its tasks use all members above
 };
 

@@ -226,6 +226,19 @@ absl::StatusOr<compiler::CompiledProgram> ProgramCompiler::CompileOnce(
   return compiled;
 }
 
+bool ProgramCompiler::IsOutdated(const Program& program) const {
+  const auto& disabled = options_.disabled_passes;
+  // Without schedules, no kernel has a setting.
+  const bool is_plain = std::find(disabled.begin(), disabled.end(), "schedule") != disabled.end();
+  if (!options_.tuned || is_plain) return false;
+  const std::vector<compiler::CompiledKernel>& kernels = program.compiled().kernels;
+  for (size_t i = 0; i < kernels.size(); ++i) {
+    const drivers::Target& target = program.device_of_kernel(i).info().target;
+    if (options_.tuned(kernels[i].ir, target).value_or("") != kernels[i].setting) return true;
+  }
+  return false;
+}
+
 compiler::Options ProgramCompiler::CompilerOptions(const ProgramRequest& request) const {
   compiler::Options options;
   options.cache = options_.kernel_cache;

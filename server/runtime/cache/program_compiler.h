@@ -59,6 +59,10 @@ class ProgramCompiler {
                                                    const std::string& digest)
       ABSL_LOCKS_EXCLUDED(mutex_);
 
+  // Returns whether Options::tuned now has another setting for a kernel of the program than the
+  // program was compiled with.
+  bool IsOutdated(const Program& program) const;
+
  private:
   struct Attempt {
     int block_threads_max = 0;

@@ -1,6 +1,7 @@
 #include "server/runtime/cache/programs_by_digest.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
@@ -87,6 +88,17 @@ void ProgramsByDigest::EndCompiling(const Key& key,
   KILN_VALIDATE(*this, entries_.size());
 }
 
+void ProgramsByDigest::Supersede(const std::vector<std::shared_ptr<Program>>& programs) {
+  absl::MutexLock lock(&mutex_);
+  std::erase_if(superseded_, [](const auto& program) { return program.expired(); });
+  for (auto& [key, entry] : entries_) {
+    if (std::find(programs.begin(), programs.end(), entry.program.lock()) == programs.end())
+      continue;
+    superseded_.push_back(std::exchange(entry.program, {}));
+  }
+  KILN_VALIDATE(*this, entries_.size());
+}
+
 void ProgramsByDigest::Validate() const {
   for (const auto& [key, entry] : entries_) {
     KILN_CHECK(!key.first.empty() && !key.second.empty());
@@ -102,8 +114,10 @@ std::vector<std::shared_ptr<Program>> ProgramsByDigest::List() const {
     for (const auto& [key, entry] : entries_) {
       if (auto program = entry.program.lock()) programs.push_back(std::move(program));
     }
+    for (const auto& each : superseded_)
+      if (auto program = each.lock()) programs.push_back(std::move(program));
   }
-  std::sort(programs.begin(), programs.end(), [](const auto& a, const auto& b) {
+  std::stable_sort(programs.begin(), programs.end(), [](const auto& a, const auto& b) {
     return a->description().compiled < b->description().compiled;
   });
   return programs;
@@ -141,7 +155,9 @@ absl::StatusOr<std::shared_ptr<Program>> FindByPrefix(
 int64_t ProgramsByDigest::size() const {
   absl::MutexLock lock(&mutex_);
   return std::count_if(entries_.begin(), entries_.end(),
-                       [](const auto& each) { return !each.second.is_dead(); });
+                       [](const auto& each) { return !each.second.is_dead(); }) +
+         std::count_if(superseded_.begin(), superseded_.end(),
+                       [](const auto& program) { return !program.expired(); });
 }
 
 }  // namespace kiln::runtime

@@ -38,6 +38,10 @@ class ProgramsByDigest {
                     const std::shared_ptr<ProgramFuture>& future, const Done& done)
       ABSL_LOCKS_EXCLUDED(mutex_);
 
+  // The next GetOrCompile of these programs' graphs compiles them anew. Those who hold the programs
+  // keep them, and List and Find still return them.
+  void Supersede(const std::vector<std::shared_ptr<Program>>& programs) ABSL_LOCKS_EXCLUDED(mutex_);
+
   // Returns the programs in memory, oldest first.
   std::vector<std::shared_ptr<Program>> List() const ABSL_LOCKS_EXCLUDED(mutex_);
   // Finds a program by its digest (or the key of its source) or an unambiguous prefix. NOT_FOUND,
@@ -70,6 +74,8 @@ class ProgramsByDigest {
   mutable absl::Mutex mutex_;
   // Dead entries are erased when the next program is compiled, so there are never many.
   std::map<Key, Entry> entries_ ABSL_GUARDED_BY(mutex_);
+  // Programs that others still hold. Expired ones are erased when the next one is added.
+  std::vector<std::weak_ptr<Program>> superseded_ ABSL_GUARDED_BY(mutex_);
 };
 
 // Returns the one of `programs` whose digest (or key of its source) begins with `prefix`.

@@ -158,6 +158,36 @@ ProgramsBySource::Dropped ProgramsBySource::DropUnused(absl::Time now, absl::Dur
   return dropped;
 }
 
+bool ProgramsBySource::HasOneOf(const Entry& entry,
+                                const std::vector<std::shared_ptr<Program>>& programs) {
+  if (entry.compiling || !entry.future->resolved()) return false;
+  const auto& result = entry.future->result();
+  return result.ok() &&
+         std::find(programs.begin(), programs.end(), (*result)->program) != programs.end();
+}
+
+std::vector<std::shared_ptr<VariablePrograms>> ProgramsBySource::VariablesOf(
+    const std::vector<std::shared_ptr<Program>>& programs) const {
+  std::vector<std::shared_ptr<VariablePrograms>> variables;
+  for (const auto& [key, entry] : entries_)
+    if (entry.variables && HasOneOf(entry, programs)) variables.push_back(entry.variables);
+  std::sort(variables.begin(), variables.end());
+  variables.erase(std::unique(variables.begin(), variables.end()), variables.end());
+  return variables;
+}
+
+ProgramsBySource::Dropped ProgramsBySource::DropAll(
+    const std::vector<std::shared_ptr<Program>>& programs) {
+  Dropped dropped;
+  for (auto entry = entries_.begin(); entry != entries_.end();) {
+    const auto next = std::next(entry);
+    if (HasOneOf(entry->second, programs)) Drop(entry, &dropped);
+    entry = next;
+  }
+  KILN_VALIDATE(*this, entries_.size());
+  return dropped;
+}
+
 bool ProgramsBySource::IsOf(const Entry& entry, const std::string& user) {
   const auto& result = entry.future->result();
   return result.ok() && (*result)->program && (*result)->program->UseBy(user);
@@ -212,7 +242,6 @@ std::vector<ProgramsBySource::Entries::iterator> ProgramsBySource::IdleBindings(
 }
 
 void ProgramsBySource::Drop(Entries::iterator entry, Dropped* dropped) {
-  KILN_CHECK(IsIdle(entry->second)) << entry->first.source;
   KILN_CHECK(!entry->second.compiling) << entry->first.source;
   if (entry->second.shared) CountShared(entry->first, -1);
   dropped->push_back(std::move(entry->second));

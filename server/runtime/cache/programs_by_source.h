@@ -79,6 +79,12 @@ class ProgramsBySource {
   // Drops the programs that were idle at every call of this method within the last `limit`.
   Dropped DropUnused(absl::Time now, absl::Duration limit);
 
+  // Returns the variables of the sources that have one of these programs.
+  std::vector<std::shared_ptr<VariablePrograms>> VariablesOf(
+      const std::vector<std::shared_ptr<Program>>& programs) const;
+  // Drops the entries of these programs, also those that a session names, which keeps its program.
+  Dropped DropAll(const std::vector<std::shared_ptr<Program>>& programs);
+
  private:
   using Entries = std::map<Key, Entry>;
 
@@ -93,11 +99,14 @@ class ProgramsBySource {
   using Source = std::pair<std::string, std::string>;  // device, source
 
   static bool IsIdle(const Entry& entry);
+  // Whether the entry is ready, with one of the programs.
+  static bool HasOneOf(const Entry& entry, const std::vector<std::shared_ptr<Program>>& programs);
   // Requires: `entry` is idle.
   static bool IsOf(const Entry& entry, const std::string& user);
   // Both return the least recently used first.
   std::vector<IdleProgram> IdlePrograms();
   std::vector<Entries::iterator> IdleBindings();
+  // Requires: the entry does not compile.
   void Drop(Entries::iterator entry, Dropped* dropped);
   void CountShared(const Key& key, int64_t more);
   void Validate() const;

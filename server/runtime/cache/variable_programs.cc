@@ -70,6 +70,12 @@ void VariablePrograms::Get(const ProgramRequest& request, std::function<void(con
   if (!result->AddWaiter(tell)) tell();
 }
 
+void VariablePrograms::Forget() {
+  decltype(by_ends_) forgotten;  // outlives the lock: programs unload
+  absl::MutexLock lock(&mutex_);
+  forgotten.swap(by_ends_);
+}
+
 void VariablePrograms::Validate() const {
   for (const auto& [ends, program] : by_ends_) {
     KILN_CHECK_NE(program, nullptr);

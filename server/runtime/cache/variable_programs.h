@@ -66,6 +66,9 @@ class VariablePrograms {
   void Get(const ProgramRequest& request, std::function<void(const Result&)> done)
       ABSL_LOCKS_EXCLUDED(mutex_);
 
+  // The next Get makes its program anew.
+  void Forget() ABSL_LOCKS_EXCLUDED(mutex_);
+
  private:
   using ProgramOrWhyNot = Future<std::shared_ptr<const VariableProgram>>;
 

@@ -177,6 +177,8 @@ TEST_F(AdminTest, ImportedSettingsAreUsedKeptAndExported) {
   EXPECT_EQ(setting_of(client_, digest_), "");
   const std::string other = stream_->Call(Define(2, AddGraph(3))).digest();
   EXPECT_EQ(setting_of(client_, other), SettingOfAdd(daemon_.device()).setting);
+  EXPECT_EQ(stream_->Call(Define(3, AddGraph(2))).digest(), digest_);
+  EXPECT_EQ(setting_of(client_, digest_), SettingOfAdd(daemon_.device()).setting);
   stream_.reset();
   daemon_.Restart(Daemon::Sessions::kEnd);
   Client next(daemon_.address(), 0, "cpu:0");

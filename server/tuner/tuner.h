@@ -1,0 +1,154 @@
+// Searches the settings of a program's kernels, and stores what it finds.
+#ifndef KILN_SERVER_TUNER_TUNER_H_
+#define KILN_SERVER_TUNER_TUNER_H_
+
+#include <atomic>
+#include <functional>
+#include <map>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "absl/base/thread_annotations.h"
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/synchronization/mutex.h"
+#include "compiler/kernel/kernel.h"
+#include "compiler/search/beam.h"
+#include "compiler/workers/kernel_compiler.h"
+#include "server/clock/clock.h"
+#include "server/metrics/metrics.h"
+#include "server/runtime/device/managed_device.h"
+#include "server/runtime/program/program.h"
+#include "server/tuner/kernel_trials.h"
+#include "server/tuner/setting_store.h"
+#include "server/tuner/trial_runner.h"
+
+namespace kiln::tuner {
+
+// Makes what runs a kernel's candidates on the device. The kernel outlives the runner.
+using MakeTrialRunner = std::function<absl::StatusOr<std::unique_ptr<TrialRunner>>(
+    const kernel::Kernel&, runtime::ManagedDevice&)>;
+
+// A distinct kernel of a program.
+struct KernelToTune {
+  std::string name;
+  std::string text;  // canonical
+  runtime::ManagedDevice* device = nullptr;
+  double seconds = 0;  // of one launch, as measured in the program; 0: not measured
+  int launches = 1;
+};
+
+// Returns the program's kernels, each once for each kind of device.
+std::vector<KernelToTune> KernelsOf(const runtime::Program& program);
+
+enum class TuneState {
+  kSearching,
+  kFaster,    // a better setting was found and stored
+  kKept,      // nothing faster was found
+  kSearched,  // not searched: an earlier search was at least as wide
+  kNoTime,    // not searched: the time was used up
+  kFailed,    // `why`
+};
+
+struct TuneProgress {
+  std::string kernel = "";
+  int number = 0;  // of the kernel, from 1
+  int kernels = 0;
+  TuneState state = TuneState::kSearching;
+  std::string why = "";
+  double share = 0;  // of the program's device time
+  // Of one launch; 0: not known yet.
+  double seconds_before = 0;
+  double seconds_now = 0;
+  double roofline_seconds = 0;
+  int round = 0;
+  int tried = 0;
+  int refused = 0;
+  double fraction_done = 0;  // of everything
+};
+
+struct TuneOptions {
+  double seconds = 60;  // for all kernels; a batch of candidates that has begun ends
+  int width = 4;
+  // Searches also kernels that were already searched with at least this width.
+  bool force = false;
+  std::function<void(const TuneProgress&)> on_progress = nullptr;  // may be null
+  std::function<bool()> cancelled = nullptr;                       // may be null
+};
+
+struct TuneSummary {
+  int faster = 0;
+  int kept = 0;
+  int failed = 0;
+  int skipped = 0;  // kSearched, kNoTime
+};
+
+// Thread-safe. At most one program is tuned on a device at a time.
+class Tuner {
+ public:
+  struct Options {
+    SettingStore* store = nullptr;
+    workers::CompileFunction compile;
+    MakeTrialRunner make_runner;
+    metrics::Metrics* metrics = nullptr;
+    Clock clock;
+    TrialOptions trials{};
+    // Called after settings were stored that compilations from now on will use.
+    std::function<void()> on_changed;
+  };
+
+  // Devices that are being tuned. Ends with its object, which the tuner outlives.
+  class Claim {
+   public:
+    Claim(Tuner* tuner, std::vector<runtime::ManagedDevice*> devices)
+        : tuner_(tuner), devices_(std::move(devices)) {}
+    ~Claim() { tuner_->Release(devices_); }
+    Claim(const Claim&) = delete;
+    Claim& operator=(const Claim&) = delete;
+
+   private:
+    Tuner* const tuner_;
+    const std::vector<runtime::ManagedDevice*> devices_;
+  };
+
+  // All fields are required.
+  explicit Tuner(Options options);
+  // Requires: all claims have ended.
+  ~Tuner();
+
+  // `program`, the name under which others are told about it. FAILED_PRECONDITION: a device
+  // computes nothing, so that it cannot be tuned. UNAVAILABLE: it takes no new work, the tuner has
+  // stopped, or another program is being tuned there, which the message names.
+  absl::StatusOr<std::unique_ptr<Claim>> Begin(std::vector<runtime::ManagedDevice*> devices,
+                                               const std::string& program)
+      ABSL_LOCKS_EXCLUDED(mutex_);
+
+  // Searches the kernels one after another, the largest share of the device time first. A kernel
+  // gets its share of the time that is left, and what earlier ones left over. Each result is stored
+  // as soon as it is there. `program` is for the log. Requires: Begin has returned a claim on the
+  // kernels' devices. CANCELLED; or the first error, if all kernels failed.
+  absl::StatusOr<TuneSummary> Tune(std::vector<KernelToTune> kernels, const std::string& program,
+                                   const TuneOptions& options);
+
+  // Ends all tuning soon, and allows no other.
+  void Stop() { stopped_ = true; }
+
+ private:
+  class Work;
+  void Release(const std::vector<runtime::ManagedDevice*>& devices) ABSL_LOCKS_EXCLUDED(mutex_);
+
+  const Options options_;
+  std::atomic<bool> stopped_{false};
+  absl::Mutex mutex_;
+  // The program that is being tuned on a device.
+  std::map<runtime::ManagedDevice*, std::string> claimed_ ABSL_GUARDED_BY(mutex_);
+};
+
+// "searching", "faster", "kept", "searched before", "no time left", "failed".
+std::string_view TuneStateName(TuneState state);
+
+}  // namespace kiln::tuner
+
+#endif  // KILN_SERVER_TUNER_TUNER_H_

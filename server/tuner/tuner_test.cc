@@ -1,0 +1,296 @@
+// The tuner with runners that know how fast a kernel can become.
+#include "server/tuner/tuner.h"
+
+#include <filesystem>
+#include <functional>
+#include <map>
+#include <memory>
+#include <set>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "compiler/search/space.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "server/clock/testing/clocks.h"
+#include "server/errors/errors.h"
+#include "server/testing/fake_device.h"
+
+namespace kiln::tuner {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+
+constexpr double kHeuristicSeconds = 1e-3;
+
+std::string CopyOf(int64_t elements) {
+  return absl::StrCat("buffer b0 float32[", elements, "] read\nbuffer b1 float32[", elements,
+                      "] write\nstage r0:", elements, "\n  b1[r0] = b0[r0] + b0[r0]\n");
+}
+
+struct World {
+  std::set<std::string> improvable;  // kernels that have a schedule of half the time
+  std::set<std::string> broken;      // kernels without a runner
+  double seconds = 0;                // of the clock
+  double seconds_to_load = 0;
+  std::vector<std::string> searched;
+};
+
+// The first candidate is the heuristic's; all others are equally fast.
+class WorldsRunner : public TrialRunner {
+ public:
+  WorldsRunner(World& world, const kernel::Kernel& kernel) : world_(world), kernel_(kernel) {}
+  absl::StatusOr<std::unique_ptr<Trial>> Load(const drivers::KernelImage& image) override {
+    world_.seconds += world_.seconds_to_load;
+    if (heuristic_.empty()) heuristic_ = "code " + image.code;
+    const bool is_better =
+        "code " + image.code != heuristic_ && world_.improvable.contains(kernel_.name);
+    return std::make_unique<WorldsTrial>(kernel_, is_better ? 0.5 : 1);
+  }
+
+ private:
+  class WorldsTrial : public Trial {
+   public:
+    WorldsTrial(const kernel::Kernel& kernel, double share) : kernel_(kernel), share_(share) {}
+    absl::StatusOr<double> Time(int, double) override { return share_ * kHeuristicSeconds; }
+    absl::StatusOr<Outputs> Run(kernel::Sample, double) override {
+      const auto bytes = static_cast<size_t>(kernel_.buffers[1].elements) * sizeof(float);
+      return Outputs{{1, std::vector<char>(bytes)}};
+    }
+
+   private:
+    const kernel::Kernel& kernel_;
+    const double share_;
+  };
+
+  World& world_;
+  const kernel::Kernel& kernel_;
+  std::string heuristic_;
+};
+
+// Executes nothing, as the null driver's devices do.
+class DeviceOfNothing : public kiln::testing::FakeDevice {
+ public:
+  DeviceOfNothing() : FakeDevice("null:0", 1000), info_(FakeDevice::info()) {
+    info_.target.architecture = "null";
+  }
+  const drivers::DeviceInfo& info() const override { return info_; }
+
+ private:
+  drivers::DeviceInfo info_;
+};
+
+class TunerTest : public ::testing::Test {
+ protected:
+  TunerTest() {
+    std::string pattern = absl::StrCat(::testing::TempDir(), "/kiln_tuner_XXXXXX");
+    folder_ = mkdtemp(pattern.data());
+    store_ = std::make_unique<SettingStore>(
+        SettingStore::Options{.folder = folder_, .now = clock_.wall});
+    tuner_ = std::make_unique<Tuner>(
+        Tuner::Options{.store = store_.get(),
+                       .compile =
+                           [](const workers::KernelJob& job) {
+                             drivers::KernelImage image;
+                             image.code = job.schedule;
+                             return absl::StatusOr<drivers::KernelImage>(image);
+                           },
+                       .make_runner = [this](const kernel::Kernel& kernel, runtime::ManagedDevice&)
+                           -> absl::StatusOr<std::unique_ptr<TrialRunner>> {
+                         world_.searched.push_back(kernel.name);
+                         if (world_.broken.contains(kernel.name))
+                           return absl::InternalError("no runner");
+                         return std::make_unique<WorldsRunner>(world_, kernel);
+                       },
+                       .metrics = &metrics_,
+                       .clock = clock_,
+                       .on_changed = [this] { ++changes_; }});
+  }
+  ~TunerTest() override {
+    tuner_.reset();
+    store_.reset();
+    std::filesystem::remove_all(folder_);
+  }
+
+  // By share: b, a, c.
+  std::vector<KernelToTune> Kernels() {
+    return {{"a", CopyOf(64), &device_, 2e-3, 1},
+            {"b", CopyOf(128), &device_, 1e-3, 5},
+            {"c", CopyOf(256), &device_, 1e-3, 1}};
+  }
+  absl::StatusOr<TuneSummary> Tune(TuneOptions options = {}) {
+    ended_.clear();
+    first_fraction_ = last_fraction_ = -1;
+    const auto then = options.on_progress;
+    options.on_progress = [this, then](const TuneProgress& progress) {
+      if (first_fraction_ < 0) first_fraction_ = progress.fraction_done;
+      EXPECT_GE(progress.fraction_done, last_fraction_);
+      last_fraction_ = progress.fraction_done;
+      if (progress.state != TuneState::kSearching)
+        ended_.push_back(
+            absl::StrCat(progress.kernel, " ", std::string(TuneStateName(progress.state)).c_str()));
+      shares_[progress.kernel] = progress.share;
+      if (then) then(progress);
+    };
+    return tuner_->Tune(Kernels(), "step", options);
+  }
+  std::optional<TunedSetting> StoredOf(int64_t elements) {
+    return store_->Find(CopyOf(elements), device_.info().target.HardwareKey());
+  }
+
+  World world_;
+  Clock clock_ =
+      kiln::testing::ClockOf([this] { return absl::UnixEpoch() + absl::Seconds(world_.seconds); });
+  std::string folder_;
+  metrics::Metrics metrics_{"test"};
+  runtime::ManagedDevice device_{std::make_unique<kiln::testing::FakeDevice>("cpu:0", 1000), 0,
+                                 metrics_.ForDevice("cpu:0"), clock_};
+  runtime::ManagedDevice other_{std::make_unique<kiln::testing::FakeDevice>("cpu:1", 1000), 0,
+                                metrics_.ForDevice("cpu:1"), clock_};
+  std::unique_ptr<SettingStore> store_;
+  std::unique_ptr<Tuner> tuner_;
+  int changes_ = 0;
+  std::vector<std::string> ended_;
+  std::map<std::string, double> shares_;
+  double first_fraction_ = -1;
+  double last_fraction_ = -1;
+};
+
+TEST_F(TunerTest, SearchesTheLargestShareFirstAndStoresEachResult) {
+  world_.improvable = {"a"};
+  const auto summary = Tune();
+  ASSERT_TRUE(summary.ok()) << summary.status();
+  EXPECT_THAT(ended_, ElementsAre("b kept", "a faster", "c kept"));
+  EXPECT_EQ(summary->faster, 1);
+  EXPECT_EQ(summary->kept, 2);
+  EXPECT_DOUBLE_EQ(shares_["b"], 0.625);
+  EXPECT_DOUBLE_EQ(shares_["a"], 0.25);
+  EXPECT_EQ(last_fraction_, 1);
+  EXPECT_EQ(changes_, 1);
+  const auto a = StoredOf(64), b = StoredOf(128);
+  ASSERT_TRUE(a && b);
+  EXPECT_DOUBLE_EQ(a->seconds_before, kHeuristicSeconds);
+  EXPECT_DOUBLE_EQ(a->seconds_after, kHeuristicSeconds / 2);
+  EXPECT_EQ(a->width, 4);
+  EXPECT_EQ(b->setting, "");
+  EXPECT_EQ(b->width, 4);
+  // The compiler can use what is stored.
+  ir::Context context;
+  const auto kernel = kernel::ParseKernel(CopyOf(64), context);
+  std::vector<std::string> ignored;
+  const auto& target = device_.info().target;
+  const auto schedule =
+      search::WriteStored(*kernel, target, search::MachineOf(target), a->setting, &ignored);
+  EXPECT_TRUE(schedule.ok()) << schedule.status();
+  EXPECT_THAT(ignored, ElementsAre());
+  const std::string text = metrics_.Text();
+  EXPECT_THAT(text, HasSubstr("kiln_tune_kernels_total{outcome=\"faster\"} 1"));
+  EXPECT_THAT(text, HasSubstr("kiln_tune_kernels_total{outcome=\"kept\"} 2"));
+}
+
+TEST_F(TunerTest, SkipsWhatWasSearchedAsWidelyUnlessForced) {
+  world_.improvable = {"a"};
+  ASSERT_TRUE(Tune({.width = 2}).ok());
+  world_.searched.clear();
+  ASSERT_TRUE(Tune({.width = 1}).ok());
+  EXPECT_THAT(ended_, ElementsAre("b searched before", "a searched before", "c searched before"));
+  EXPECT_THAT(world_.searched, ElementsAre());
+  EXPECT_EQ(changes_, 1);
+  ASSERT_TRUE(Tune({.width = 3}).ok());
+  EXPECT_THAT(world_.searched, ElementsAre("b", "a", "c"));
+  // Its setting was the search's start, and nothing is faster.
+  EXPECT_THAT(ended_, ElementsAre("b kept", "a kept", "c kept"));
+  EXPECT_DOUBLE_EQ(StoredOf(64)->seconds_after, kHeuristicSeconds / 2);
+  EXPECT_EQ(StoredOf(64)->width, 3);
+  ASSERT_TRUE(Tune({.width = 3, .force = true}).ok());
+  EXPECT_THAT(world_.searched, ElementsAre("b", "a", "c", "b", "a", "c"));
+}
+
+TEST_F(TunerTest, ASearchWithoutTimeIsNotComplete) {
+  world_.improvable = {"b"};
+  world_.seconds_to_load = 1;
+  auto summary = Tune({.seconds = 5});
+  ASSERT_TRUE(summary.ok()) << summary.status();
+  EXPECT_THAT(ended_, ElementsAre("b faster", "a no time left", "c no time left"));
+  EXPECT_EQ(summary->skipped, 2);
+  EXPECT_EQ(StoredOf(128)->width, 0);
+  EXPECT_FALSE(StoredOf(64));
+  const std::string found = StoredOf(128)->setting;
+  // Without time for its stored setting, a search changes nothing.
+  ASSERT_TRUE(Tune({.seconds = 1}).ok());
+  EXPECT_THAT(ended_, ElementsAre("b kept", "a no time left", "c no time left"));
+  EXPECT_EQ(StoredOf(128)->setting, found);
+  world_.seconds_to_load = 0;
+  ASSERT_TRUE(Tune().ok());
+  EXPECT_THAT(ended_, ElementsAre("b kept", "a kept", "c kept"));
+  EXPECT_EQ(StoredOf(128)->width, 4);
+}
+
+TEST_F(TunerTest, ACancelledTuningKeepsTheKernelsThatItHasFinished) {
+  world_.improvable = {"a", "b"};
+  bool is_cancelled = false;
+  const auto summary = Tune({.on_progress =
+                                 [&](const TuneProgress& progress) {
+                                   is_cancelled = is_cancelled || progress.kernel == "a";
+                                 },
+                             .cancelled = [&] { return is_cancelled; }});
+  EXPECT_TRUE(absl::IsCancelled(summary.status())) << summary.status();
+  EXPECT_THAT(world_.searched, ElementsAre("b", "a"));
+  EXPECT_NE(StoredOf(128)->setting, "");
+  // Its heuristic's time was all that was known.
+  EXPECT_EQ(StoredOf(64)->setting, "");
+  EXPECT_EQ(StoredOf(64)->width, 0);
+  EXPECT_EQ(changes_, 1);
+}
+
+TEST_F(TunerTest, AKernelThatFailsDoesNotEndTheOthers) {
+  world_.broken = {"b"};
+  auto summary = Tune();
+  ASSERT_TRUE(summary.ok()) << summary.status();
+  EXPECT_THAT(ended_, ElementsAre("b failed", "a kept", "c kept"));
+  EXPECT_EQ(summary->failed, 1);
+  world_.broken = {"a", "b", "c"};
+  summary = Tune({.force = true});
+  EXPECT_EQ(summary.status().message(), "no runner");
+}
+
+TEST_F(TunerTest, KernelsOfAProgramThatHasNotRunAreSortedBySize) {
+  std::vector<KernelToTune> kernels = Kernels();
+  for (KernelToTune& kernel : kernels) kernel.seconds = 0;
+  ASSERT_TRUE(tuner_->Tune(kernels, "step", {}).ok());
+  EXPECT_THAT(world_.searched, ElementsAre("b", "c", "a"));
+}
+
+TEST_F(TunerTest, OneProgramIsTunedOnADeviceAtATime) {
+  auto first = tuner_->Begin({&device_}, "the program abc");
+  ASSERT_TRUE(first.ok()) << first.status();
+  const auto second = tuner_->Begin({&other_, &device_}, "the program def");
+  EXPECT_TRUE(absl::IsUnavailable(second.status()));
+  EXPECT_EQ(errors::Reason(second.status()), "ALREADY_TUNING");
+  EXPECT_THAT(second.status().message(), HasSubstr("cpu:0 is already tuning the program abc"));
+  EXPECT_TRUE(tuner_->Begin({&other_}, "the program def").ok());
+  first->reset();
+  EXPECT_TRUE(tuner_->Begin({&other_, &device_}, "the program def").ok());
+}
+
+TEST_F(TunerTest, DevicesThatComputeNothingOrDrainAreRefused) {
+  runtime::ManagedDevice nothing(std::make_unique<DeviceOfNothing>(), 0,
+                                 metrics_.ForDevice("null:0"), clock_);
+  const auto refused = tuner_->Begin({&nothing}, "p");
+  EXPECT_EQ(errors::Reason(refused.status()), "CANNOT_TUNE");
+  other_.SetDraining(true);
+  EXPECT_TRUE(absl::IsUnavailable(tuner_->Begin({&other_}, "p").status()));
+}
+
+TEST_F(TunerTest, AStoppedTunerBeginsNothing) {
+  tuner_->Stop();
+  EXPECT_EQ(errors::Reason(tuner_->Begin({&device_}, "p").status()), "SHUTTING_DOWN");
+  EXPECT_TRUE(absl::IsUnavailable(Tune().status()));
+  EXPECT_THAT(world_.searched, ElementsAre());
+}
+
+}  // namespace
+}  // namespace kiln::tuner
