@@ -121,16 +121,23 @@ bool DeviceTrials::IsOutput(size_t argument) const {
   return kernel_.buffers[argument].access != kernel::Access::kRead;
 }
 
-// Gives all arguments the content that they have before a run.
-absl::Status DeviceTrials::Fill(kernel::Sample sample) {
-  for (size_t i = 0; i < places_.size() && inputs_ != sample; ++i) {
+absl::Status DeviceTrials::Prepare(kernel::Sample sample) {
+  for (size_t i = 0; i < places_.size() && prepared_ != sample; ++i) {
     const kernel::Buffer& buffer = kernel_.buffers[i];
     if (buffer.access == kernel::Access::kWrite) continue;  // has the guard's bytes
     kernel::FillSample(sample, buffer.dtype, buffer.elements, integer_bound_, whole_, seed_ + i,
                        before_.data() + places_[i].offset);
   }
-  inputs_ = sample;
-  return device_.CopyToDevice(*buffer_, 0, before_);
+  prepared_ = sample;
+  return absl::OkStatus();
+}
+
+// Gives all arguments the content that they have before a run.
+absl::Status DeviceTrials::Fill(kernel::Sample sample) {
+  if (absl::Status status = Prepare(sample); !status.ok()) return status;
+  absl::Status status = device_.CopyToDevice(*buffer_, 0, before_);
+  if (status.ok()) inputs_ = sample;
+  return status;
 }
 
 // Returns DATA_LOSS if a byte outside the outputs has changed.
