@@ -17,6 +17,7 @@
 #include "server/clock/clock.h"
 #include "server/config/config.h"
 #include "server/runtime/cache/program_cache.h"
+#include "server/tuner/daemon_trials.h"
 
 namespace kiln {
 
@@ -29,6 +30,8 @@ struct DaemonParts {
   // The command of a process that compiles kernels (compiler/workers/worker.h), or finishes them.
   // Empty: `compile` compiles them in this process, and devices load them unfinished.
   std::vector<std::string> compile_worker;
+  // The command of a process that runs candidates of a search on a device. Empty: none is run.
+  tuner::TrialCommand trial_process;
   Clock clock;
   absl::Duration lease_check_interval = absl::Milliseconds(250);
   int64_t memory_bytes = int64_t{4} << 30;  // of the machine, or this process's limit
