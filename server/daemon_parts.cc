@@ -24,6 +24,8 @@
 #include "server/cache/secret.h"
 #include "server/log/log.h"
 #include "server/probed_driver.h"
+#include "server/tuner/daemon_trials.h"
+#include "server/tuner/trial_process.h"
 
 namespace kiln {
 
@@ -99,7 +101,89 @@ std::unique_ptr<drivers::Driver> Probed(std::unique_ptr<drivers::Driver> driver,
   return std::make_unique<ProbedDriver>(std::move(driver), std::move(options));
 }
 
+drivers::cpu::CpuOptions ProcessorOptionsOf(const config::Config& config) {
+  drivers::cpu::CpuOptions options;
+  options.devices = config.cpu_devices;
+  options.threads_per_device = config.cpu_threads;
+  options.memory_limit_bytes_per_device = config.memory_limit_bytes;
+  options.features = config.cpu_features;
+  options.now = std::chrono::steady_clock::now;
+  return options;
+}
+
+drivers::null::NullOptions NullOptionsOf(const config::Config& config, int devices) {
+  drivers::null::NullOptions options;
+  options.devices = devices;
+  options.memory_bytes_per_device = drivers::cpu::AvailableMemory() / kNullShare / devices;
+  if (config.memory_limit_bytes > 0) {
+    options.memory_bytes_per_device =
+        std::min(options.memory_bytes_per_device, config.memory_limit_bytes);
+  }
+  options.now = std::chrono::steady_clock::now;
+  return options;
+}
+
+// Usage: kilnd --trials DEVICE DEVICES CPU_DEVICES CPU_THREADS CPU_FEATURES MEMORY_BYTES
+constexpr char kTrialsArgument[] = "--trials";
+constexpr int kTrialsWords = 8;
+
+// A process for trials opens its device with the options of the daemon, so that it is the same one.
+std::vector<std::string> TrialCommandOf(const config::Config& config, const std::string& device) {
+  return {"/proc/self/exe",
+          kTrialsArgument,
+          device,
+          absl::StrJoin(config.devices, ","),
+          absl::StrCat(config.cpu_devices),
+          absl::StrCat(config.cpu_threads),
+          config.cpu_features,
+          absl::StrCat(config.memory_limit_bytes)};
+}
+
+// The reverse. INVALID_ARGUMENT for words that TrialCommandOf does not make.
+absl::StatusOr<config::Config> ConfigOfTrials(char** argv) {
+  config::Config config;
+  config.devices = absl::StrSplit(argv[3], ',', absl::SkipEmpty());
+  config.cpu_features = argv[6];
+  if (!absl::SimpleAtoi(argv[4], &config.cpu_devices) ||
+      !absl::SimpleAtoi(argv[5], &config.cpu_threads) ||
+      !absl::SimpleAtoi(argv[7], &config.memory_limit_bytes))
+    return absl::InvalidArgumentError("invalid numbers in the command of the trials");
+  return config;
+}
+
+// Null: there is no such driver.
+std::unique_ptr<drivers::Driver> MakeDriver(const std::string& name, const config::Config& config) {
+  if (name == "cpu") return std::make_unique<drivers::cpu::CpuDriver>(ProcessorOptionsOf(config));
+  if (const auto devices = NullDevices(config.devices); name == "null" && devices.value_or(0) > 0)
+    return std::make_unique<drivers::null::NullDriver>(NullOptionsOf(config, *devices));
+  return drivers::MakeVendorDriver(name, OptionsOf(config, name));
+}
+
+absl::StatusOr<std::unique_ptr<drivers::Device>> OpenForTrials(char** argv) {
+  const auto config = ConfigOfTrials(argv);
+  if (!config.ok()) return config.status();
+  const std::string wanted = argv[2];
+  const std::vector<std::string> words = absl::StrSplit(wanted, ':');
+  // It opens the driver's other devices, too, and closes them.
+  const auto driver = MakeDriver(words[0], *config);
+  if (driver == nullptr) return absl::InternalError(absl::StrCat("no driver has ", wanted));
+  std::string why_none;
+  auto devices = driver->Enumerate(&why_none);
+  if (!devices.ok()) return devices.status();
+  for (auto& device : *devices)
+    if (device->info().name == wanted) return std::move(device);
+  return absl::NotFoundError(absl::StrCat(wanted, " was not found; ", why_none));
+}
+
 }  // namespace
+
+bool IsTrialProcess(int argc, char** argv) {
+  return argc == kTrialsWords && absl::string_view(argv[1]) == kTrialsArgument;
+}
+
+void RunTrials(char** argv) {
+  tuner::RunTrialProcess([argv] { return OpenForTrials(argv); });
+}
 
 bool IsProbe(int argc, char** argv) {
   return argc == 4 && absl::string_view(argv[1]) == kProbeArgument;
@@ -134,24 +218,10 @@ absl::StatusOr<DaemonParts> ProductionParts(const config::Config& config) {
   if (!null_devices.ok()) return null_devices.status();
   DaemonParts parts;
   if (config.cpu_devices > 0 && Wants(config.devices, "cpu")) {
-    drivers::cpu::CpuOptions options;
-    options.devices = config.cpu_devices;
-    options.threads_per_device = config.cpu_threads;
-    options.memory_limit_bytes_per_device = config.memory_limit_bytes;
-    options.features = config.cpu_features;
-    options.now = std::chrono::steady_clock::now;
-    parts.drivers.push_back(std::make_unique<drivers::cpu::CpuDriver>(options));
+    parts.drivers.push_back(MakeDriver("cpu", config));
   }
   if (*null_devices > 0) {
-    drivers::null::NullOptions options;
-    options.devices = *null_devices;
-    options.memory_bytes_per_device = drivers::cpu::AvailableMemory() / kNullShare / *null_devices;
-    if (config.memory_limit_bytes > 0) {
-      options.memory_bytes_per_device =
-          std::min(options.memory_bytes_per_device, config.memory_limit_bytes);
-    }
-    options.now = std::chrono::steady_clock::now;
-    parts.drivers.push_back(std::make_unique<drivers::null::NullDriver>(options));
+    parts.drivers.push_back(MakeDriver("null", config));
   }
   for (const drivers::VendorDriverRow& vendor : drivers::VendorDrivers()) {
     if (!Wants(config.devices, vendor.name)) continue;
@@ -164,6 +234,8 @@ absl::StatusOr<DaemonParts> ProductionParts(const config::Config& config) {
   parts.compile = compiler::Compile;
   parts.disassemble = compiler::Disassemble;
   parts.compile_worker = workers::WorkerCommand(config.compile_memory_limit_bytes);
+  parts.make_trial_runner = tuner::TrialsInProcesses(
+      [config](const drivers::DeviceInfo& device) { return TrialCommandOf(config, device.name); });
   parts.clock = SystemClock();
   return parts;
 }

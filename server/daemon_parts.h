@@ -13,8 +13,8 @@ namespace kiln {
 // Null devices, which compute nothing, are only included if config.devices names them. The same is
 // true for OpenCL and Level Zero devices that share the host's memory: CPUs and integrated GPUs.
 // INVALID_ARGUMENT if it names a null device beyond the maximum. The parts start this executable
-// again for work that may crash its process, so main must call IsProbe and workers::IsWorker before
-// anything else.
+// again for work that may crash its process, so main must call IsProbe, IsTrialProcess and
+// workers::IsWorker before anything else.
 absl::StatusOr<DaemonParts> ProductionParts(const config::Config& config);
 
 // The work of a worker process: compiles a kernel, or has its driver finish one. A vendor's library
@@ -25,6 +25,11 @@ workers::CompileFunction ProductionJobs();
 // (probed_driver.h). RunProbe: returns the exit code for main.
 bool IsProbe(int argc, char** argv);
 int RunProbe(int argc, char** argv);
+
+// IsTrialProcess: whether this process was started to run candidates of a search
+// (tuner/trial_process.h). RunTrials ends the process.
+bool IsTrialProcess(int argc, char** argv);
+[[noreturn]] void RunTrials(char** argv);
 
 }  // namespace kiln
 

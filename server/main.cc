@@ -98,10 +98,11 @@ int main(int argc, char** argv) {
   // Debian builds Abseil with lock cycle detection, which makes a replay a tenth slower. Tests
   // under ThreadSanitizer find such cycles.
   absl::SetMutexDeadlockDetectionMode(absl::OnDeadlockCycle::kIgnore);
-  // The daemon starts itself again for work that may crash its process: compiling, and vendors'
-  // libraries.
+  // The daemon starts itself again for work that may crash its process: compiling, candidates of
+  // a search, and vendors' libraries.
   if (kiln::workers::IsWorker(argc, argv))
     return kiln::workers::RunWorker(argc, argv, kiln::ProductionJobs());
+  if (kiln::IsTrialProcess(argc, argv)) kiln::RunTrials(argv);
   if (kiln::IsProbe(argc, argv)) return kiln::RunProbe(argc, argv);
   if (AsksForVersion(argc, argv)) {
     std::cout << "kilnd " << kiln::DaemonVersion() << std::endl;

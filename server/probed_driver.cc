@@ -1,8 +1,5 @@
 #include "server/probed_driver.h"
 
-#include <signal.h>
-#include <sys/prctl.h>
-#include <sys/resource.h>
 #include <unistd.h>
 
 #include <cstdlib>
@@ -13,6 +10,7 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "compiler/workers/channel.h"
+#include "compiler/workers/worker.h"
 #include "proto/check/check.h"
 #include "proto/text/printable.h"
 
@@ -57,10 +55,7 @@ std::string ProbedDriver::Judge() const {
 
 void Probe(drivers::Driver& driver) {
   workers::Process::CloseSocketOnExec();
-  prctl(PR_SET_PDEATHSIG, SIGKILL);
-  prctl(PR_SET_NAME, "kiln-probe");
-  const rlimit none{0, 0};
-  setrlimit(RLIMIT_CORE, &none);
+  workers::LimitThisProcess("kiln-probe");
   std::string why_none;
   const auto devices = driver.Enumerate(&why_none);
   // Finding no devices is left to the daemon to report. Skips the library's exit handlers, since a

@@ -3,9 +3,7 @@
 #include <optional>
 #include <utility>
 
-#include "absl/status/status.h"
 #include "absl/strings/cord.h"
-#include "proto/coding/coding.h"
 
 namespace kiln::workers {
 namespace {
@@ -36,30 +34,6 @@ void TakeTarget(ByteReader& in, drivers::Target* target) {
   in.PlainField(&target->rates);
 }
 
-void PutStatus(ByteWriter& out, const absl::Status& status) {
-  out.PlainField(status.raw_code());
-  out.Field({status.message().data(), status.message().size()});
-  status.ForEachPayload([&out](absl::string_view url, const absl::Cord& payload) {
-    out.Field({url.data(), url.size()});
-    out.Field(std::string(payload));
-  });
-}
-
-// The status is the last part of a message: its payloads extend to the end.
-absl::Status TakeStatus(ByteReader& in) {
-  int code = 0;
-  in.PlainField(&code);
-  const std::string message(in.Field());
-  // An error's code must be one of the canonical ones.
-  if (code <= 0 || code > static_cast<int>(absl::StatusCode::kUnauthenticated)) in.Fail();
-  absl::Status status(static_cast<absl::StatusCode>(code), message);
-  while (in.ok() && !in.AtEnd()) {
-    const std::string url(in.Field());
-    status.SetPayload(url, absl::Cord(std::string(in.Field())));
-  }
-  return status;
-}
-
 // The field is empty if there is no unfinished image.
 std::optional<drivers::KernelImage> TakeUnfinished(ByteReader& in) {
   const std::string bytes(in.Field());
@@ -78,6 +52,29 @@ drivers::KernelImage TakeImage(ByteReader& in, const KernelJob& job) {
 }
 
 }  // namespace
+
+void PutStatus(ByteWriter& out, const absl::Status& status) {
+  out.PlainField(status.raw_code());
+  out.Field({status.message().data(), status.message().size()});
+  status.ForEachPayload([&out](absl::string_view url, const absl::Cord& payload) {
+    out.Field({url.data(), url.size()});
+    out.Field(std::string(payload));
+  });
+}
+
+absl::Status TakeStatus(ByteReader& in) {
+  int code = 0;
+  in.PlainField(&code);
+  const std::string message(in.Field());
+  // An error's code must be one of the canonical ones.
+  if (code <= 0 || code > static_cast<int>(absl::StatusCode::kUnauthenticated)) in.Fail();
+  absl::Status status(static_cast<absl::StatusCode>(code), message);
+  while (in.ok() && !in.AtEnd()) {
+    const std::string url(in.Field());
+    status.SetPayload(url, absl::Cord(std::string(in.Field())));
+  }
+  return status;
+}
 
 std::string EncodeJob(uint64_t number, const KernelJob& job) {
   ByteWriter out;

@@ -8,9 +8,11 @@
 #include <string>
 #include <string_view>
 
+#include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "compiler/workers/kernel_compiler.h"
 #include "drivers/interface/kernel_image.h"
+#include "proto/coding/coding.h"
 
 namespace kiln::workers {
 
@@ -23,6 +25,11 @@ std::string EncodeAnswer(uint64_t number, const absl::StatusOr<drivers::KernelIm
 // Returns false if `bytes` is not an answer to this job.
 bool DecodeAnswer(std::string_view bytes, uint64_t number, const KernelJob& job,
                   absl::StatusOr<drivers::KernelImage>* image);
+
+// An error as the last part of a message: its payloads extend to the end. TakeStatus accepts no OK
+// status.
+void PutStatus(ByteWriter& out, const absl::Status& status);
+absl::Status TakeStatus(ByteReader& in);
 
 }  // namespace kiln::workers
 

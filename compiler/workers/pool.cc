@@ -6,7 +6,6 @@
 #include <algorithm>
 #include <utility>
 
-#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/time/time.h"
 #include "compiler/workers/message.h"
@@ -21,12 +20,6 @@ namespace {
 // kept.
 constexpr absl::Duration kSweep = absl::Seconds(1);
 constexpr std::chrono::seconds kLinger{10};
-
-bool IsOutOfMemory(const Ending& ending) {
-  // LLVM's own allocations fail with that message instead.
-  return ending.status == kOutOfMemoryStatus ||
-         (ending.signal != 0 && absl::StrContains(ending.said, "out of memory"));
-}
 
 absl::Status TooLong(size_t bytes) {
   return absl::ResourceExhaustedError(absl::StrCat("the text of its loops has ", bytes,

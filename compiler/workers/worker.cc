@@ -12,11 +12,11 @@
 #include <new>
 #include <string_view>
 
+#include "absl/strings/match.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "compiler/workers/channel.h"
 #include "compiler/workers/message.h"
-#include "compiler/workers/process.h"
 
 namespace kiln::workers {
 namespace {
@@ -30,20 +30,6 @@ void SetLimit(__rlimit_resource resource, rlim_t value) {
   setrlimit(resource, &limit);
 }
 
-void LimitItself(int64_t memory_bytes_max) {
-  // The worker is killed however the parent process ends, even while a job uses all of its time.
-  prctl(PR_SET_PDEATHSIG, SIGKILL);
-  prctl(PR_SET_NAME, "kiln-worker");
-  // The log says why it died; a core file would only fill the disk.
-  SetLimit(RLIMIT_CORE, 0);
-  // If the machine runs out of memory, the system should kill a worker and not the daemon. (A
-  // process may always raise its own score.)
-  std::ofstream("/proc/self/oom_score_adj") << 1000;
-  if (!kLimitsMemory || memory_bytes_max <= 0) return;
-  SetLimit(RLIMIT_DATA, static_cast<rlim_t>(memory_bytes_max));
-  std::set_new_handler([] { _exit(kOutOfMemoryStatus); });
-}
-
 void GiveBackMemory() {
   if (mallinfo2().fordblks > kTrimAfter) malloc_trim(0);
 }
@@ -55,13 +41,37 @@ std::vector<std::string> WorkerCommand(int64_t memory_bytes_max) {
   return {"/proc/self/exe", kArgument, absl::StrCat(memory_bytes_max)};
 }
 
+void LimitThisProcess(const char* name) {
+  // It is killed however the parent process ends, even while a job uses all of its time.
+  prctl(PR_SET_PDEATHSIG, SIGKILL);
+  prctl(PR_SET_NAME, name);
+  // The log says why it died; a core file would only fill the disk.
+  SetLimit(RLIMIT_CORE, 0);
+  // If the machine runs out of memory, the system should kill a child and not the daemon. (A
+  // process may always raise its own score.)
+  std::ofstream("/proc/self/oom_score_adj") << 1000;
+}
+
+void LimitMemory(int64_t bytes_max) {
+  if (!kLimitsMemory || bytes_max <= 0) return;
+  SetLimit(RLIMIT_DATA, static_cast<rlim_t>(bytes_max));
+  std::set_new_handler([] { _exit(kOutOfMemoryStatus); });
+}
+
+bool IsOutOfMemory(const Ending& ending) {
+  // LLVM's own allocations fail with that message instead.
+  return ending.status == kOutOfMemoryStatus ||
+         (ending.signal != 0 && absl::StrContains(ending.said, "out of memory"));
+}
+
 bool IsWorker(int argc, char** argv) { return argc == 3 && std::string_view(argv[1]) == kArgument; }
 
 int RunWorker(int argc, char** argv, const CompileFunction& compile) {
   Process::CloseSocketOnExec();
   int64_t memory_bytes_max = 0;
   if (!IsWorker(argc, argv) || !absl::SimpleAtoi(argv[2], &memory_bytes_max)) return 2;
-  LimitItself(memory_bytes_max);
+  LimitThisProcess("kiln-worker");
+  LimitMemory(memory_bytes_max);
   std::string message;
   while (Receive(Process::kSocket, &message, Deadline()) == Transfer::kDone) {
     uint64_t number = 0;

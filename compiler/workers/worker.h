@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "compiler/workers/kernel_compiler.h"
+#include "compiler/workers/process.h"
 
 namespace kiln::workers {
 
@@ -29,6 +30,15 @@ inline constexpr int kOutOfMemoryStatus = 86;
 // `memory_bytes_max` bounds the worker's allocations; 0: no limit.
 std::vector<std::string> WorkerCommand(int64_t memory_bytes_max);
 bool IsWorker(int argc, char** argv);
+
+// For a child process that may run wild: it dies with the thread that started it, leaves no core
+// file, and is the first that the system ends if memory runs out. Its name in lists of processes is
+// `name`.
+void LimitThisProcess(const char* name);
+// Bounds its allocations, all together: it exits with kOutOfMemoryStatus beyond. 0: no limit.
+void LimitMemory(int64_t bytes_max);
+// Whether a child ended for lack of memory.
+bool IsOutOfMemory(const Ending& ending);
 
 // Executes jobs until the parent closes the socket (Process::kSocket) or dies. Returns main's exit
 // status.

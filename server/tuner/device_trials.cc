@@ -121,9 +121,8 @@ bool DeviceTrials::IsOutput(size_t argument) const {
   return kernel_.buffers[argument].access != kernel::Access::kRead;
 }
 
-// Gives all arguments the content that they have before a run.
-absl::Status DeviceTrials::Fill(const Inputs& inputs) {
-  for (size_t i = 0; i < places_.size() && inputs_ != inputs; ++i) {
+absl::Status DeviceTrials::Prepare(const Inputs& inputs) {
+  for (size_t i = 0; i < places_.size() && prepared_ != inputs; ++i) {
     const kernel::Buffer& buffer = kernel_.buffers[i];
     if (buffer.access == kernel::Access::kWrite) continue;  // has the guard's bytes
     char* data = before_.data() + places_[i].offset;
@@ -132,8 +131,16 @@ absl::Status DeviceTrials::Fill(const Inputs& inputs) {
     if (inputs.perturbation == 0) continue;
     kernel::Perturb(buffer.dtype, buffer.elements, inputs.perturbation, inputs.seed + i, data);
   }
-  inputs_ = inputs;
-  return device_.CopyToDevice(*buffer_, 0, before_);
+  prepared_ = inputs;
+  return absl::OkStatus();
+}
+
+// Gives all arguments the content that they have before a run.
+absl::Status DeviceTrials::Fill(const Inputs& inputs) {
+  if (absl::Status status = Prepare(inputs); !status.ok()) return status;
+  absl::Status status = device_.CopyToDevice(*buffer_, 0, before_);
+  if (status.ok()) inputs_ = inputs;
+  return status;
 }
 
 // Returns DATA_LOSS if a byte outside the outputs has changed.

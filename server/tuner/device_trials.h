@@ -32,6 +32,7 @@ class DeviceTrials : public TrialRunner {
                                                             uint64_t seed);
   ~DeviceTrials() override;
 
+  absl::Status Prepare(const Inputs& inputs) override;
   absl::StatusOr<std::unique_ptr<Trial>> Load(const drivers::KernelImage& image) override;
 
  private:
@@ -57,7 +58,8 @@ class DeviceTrials : public TrialRunner {
   const int64_t integer_bound_;
   const bool whole_;
   std::vector<Place> places_;  // by argument: the kernel's global buffers
-  std::vector<char> before_;   // the content of the whole buffer before a run
+  std::vector<char> before_;   // the content of the whole buffer before a run on `prepared_`
+  std::optional<Inputs> prepared_;
   std::unique_ptr<drivers::Buffer> buffer_;
   std::optional<Inputs> inputs_;  // those in the buffer
 };

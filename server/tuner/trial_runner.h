@@ -7,6 +7,7 @@
 #include <memory>
 #include <vector>
 
+#include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "compiler/kernel/sample_inputs.h"
 #include "drivers/interface/kernel_image.h"
@@ -43,6 +44,14 @@ class Trial {
 class TrialRunner {
  public:
   virtual ~TrialRunner() = default;
+
+  // Makes these inputs ready, so that the next run on them takes less of the device's time; the one
+  // after that, too, if it has the same inputs. Returns why nothing can run.
+  virtual absl::Status Prepare(const Inputs& inputs) { return absl::OkStatus(); }
+
+  // Runs that have begun end soon, with this error or one of their own, and later ones fail with
+  // it. Thread-safe. An implementation without processes or queues may ignore it.
+  virtual void Stop(const absl::Status& why) {}
 
   // Returns the device's error if it refuses the image. The runner must outlive the trial.
   virtual absl::StatusOr<std::unique_ptr<Trial>> Load(const drivers::KernelImage& image) = 0;

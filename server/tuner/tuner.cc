@@ -101,6 +101,27 @@ std::vector<KernelToTune> KernelsOf(const runtime::Program& program) {
   return kernels;
 }
 
+// A runner that Stop stops.
+class Tuner::Running {
+ public:
+  Running(Tuner& tuner, TrialRunner& runner) : tuner_(tuner), runner_(runner) {
+    absl::MutexLock lock(&tuner_.mutex_);
+    const bool is_new = tuner_.running_.insert(&runner_).second;
+    KILN_CHECK(is_new);
+    if (tuner_.stopped_) runner_.Stop(Stopped());
+  }
+  ~Running() {
+    absl::MutexLock lock(&tuner_.mutex_);
+    tuner_.running_.erase(&runner_);
+  }
+  Running(const Running&) = delete;
+  Running& operator=(const Running&) = delete;
+
+ private:
+  Tuner& tuner_;
+  TrialRunner& runner_;
+};
+
 // One call of Tune.
 class Tuner::Work {
  public:
@@ -196,6 +217,7 @@ class Tuner::Work {
     const drivers::Target& target = to_tune.device->info().target;
     const auto runner = parts_.make_runner(*kernel, *to_tune.device);
     if (!runner.ok()) return runner.status();
+    const Running running(tuner_, **runner);
     const auto compile =
         [this](const workers::KernelJob& job) -> absl::StatusOr<drivers::KernelImage> {
       if (IsCancelled()) return absl::CancelledError("the tuning was cancelled");
@@ -299,6 +321,13 @@ Tuner::Tuner(Options options) : options_(std::move(options)) {
 Tuner::~Tuner() {
   absl::MutexLock lock(&mutex_);
   KILN_CHECK(claimed_.empty());
+  KILN_CHECK(running_.empty());
+}
+
+void Tuner::Stop() {
+  absl::MutexLock lock(&mutex_);
+  stopped_ = true;
+  for (TrialRunner* runner : running_) runner->Stop(Stopped());
 }
 
 absl::StatusOr<std::unique_ptr<Tuner::Claim>> Tuner::Begin(

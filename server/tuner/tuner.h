@@ -6,6 +6,7 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <set>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -132,11 +133,12 @@ class Tuner {
   absl::StatusOr<TuneSummary> Tune(std::vector<KernelToTune> kernels, const std::string& program,
                                    const TuneOptions& options);
 
-  // Ends all tuning soon, and allows no other.
-  void Stop() { stopped_ = true; }
+  // Ends all tuning soon, also a candidate that hangs, and allows no other.
+  void Stop() ABSL_LOCKS_EXCLUDED(mutex_);
 
  private:
   class Work;
+  class Running;
   void Release(const std::vector<runtime::ManagedDevice*>& devices) ABSL_LOCKS_EXCLUDED(mutex_);
 
   const Options options_;
@@ -144,6 +146,8 @@ class Tuner {
   absl::Mutex mutex_;
   // The program that is being tuned on a device.
   std::map<runtime::ManagedDevice*, std::string> claimed_ ABSL_GUARDED_BY(mutex_);
+  // Of the kernels that are being searched: at most one for each claim.
+  std::set<TrialRunner*> running_ ABSL_GUARDED_BY(mutex_);
 };
 
 // "searching", "faster", "kept", "searched before", "no time left", "failed".

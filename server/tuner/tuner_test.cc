@@ -56,7 +56,7 @@ class WorldsRunner : public TrialRunner {
    public:
     WorldsTrial(const kernel::Kernel& kernel, double share) : kernel_(kernel), share_(share) {}
     absl::StatusOr<double> Time(int, double) override { return share_ * kHeuristicSeconds; }
-    absl::StatusOr<Outputs> Run(kernel::Sample, double) override {
+    absl::StatusOr<Outputs> Run(const Inputs&, double) override {
       const auto bytes = static_cast<size_t>(kernel_.buffers[1].elements) * sizeof(float);
       return Outputs{{1, std::vector<char>(bytes)}};
     }

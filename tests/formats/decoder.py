@@ -354,6 +354,16 @@ def job(data: bytes) -> dict[str, Any]:
     return found
 
 
+def error(message: Reader) -> tuple[int, bytes, dict[bytes, bytes]]:
+    """The code, the message and the payloads, which extend to the end."""
+    (code,) = struct.unpack("<i", message.field())
+    found: tuple[int, bytes, dict[bytes, bytes]] = code, message.field(), {}
+    while message.place < len(message.data):
+        url = message.field()
+        found[2][url] = message.field()
+    return found
+
+
 def answer(data: bytes) -> tuple[int, Any]:
     """The number of the job, and an image or an error."""
     message = Reader(data)
@@ -362,11 +372,40 @@ def answer(data: bytes) -> tuple[int, Any]:
     if ok == b"\1":
         found: Any = kernel_image(message.field())
     else:
-        (code,) = struct.unpack("<i", message.field())
-        found = code, message.field(), {}
-        while message.place < len(data):
-            url = message.field()
-            found[2][url] = message.field()
+        found = error(message)
+    message.end()
+    return number, found
+
+
+def trial_request(data: bytes) -> tuple[int, int, list[Any]]:
+    """docs/formats/trial-messages.md: the number, the kind, and the content."""
+    message = Reader(data)
+    number, kind = message.fixed64(), message.number()
+    found: list[Any] = []
+    if kind == 0:
+        found = [message.field(), message.field(), message.fixed64(), message.fixed64()]
+    if kind in (2, 3, 4):
+        found = [message.number()]
+    if kind == 2:
+        found += [[message.number() for _ in range(message.number())], kernel_image(message.field())]
+    if kind == 3:
+        found += [message.number()]
+    if kind in (1, 4):  # the inputs
+        found += [message.number(), message.real(), message.fixed64()]
+    if kind in (3, 4):
+        found += [message.real()]
+    message.end()
+    return number, kind, found
+
+
+def trial_answer(data: bytes) -> tuple[int, Any]:
+    """The number of the request, and seconds or an error."""
+    message = Reader(data)
+    number = message.fixed64()
+    if message.number() == 1:
+        found: Any = message.real()
+    else:
+        found = error(message)
     message.end()
     return number, found
 

@@ -36,6 +36,7 @@
 #include "server/sessions/checkpoint/sealed_file.h"
 #include "server/sessions/closed_sessions.h"
 #include "server/tuner/setting_store.h"
+#include "server/tuner/trial_messages.h"
 #include "server/tuner/tuned_setting.h"
 
 namespace kiln::testing {
@@ -365,6 +366,22 @@ TEST_F(ExamplesTest, WorkerMessages) {
       << "Target has changed? KILN_UPDATE_EXAMPLES=1 writes the example anew";
   EXPECT_EQ(number, 7);
   EXPECT_EQ(job.target.CacheKey(), ExampleJob().target.CacheKey());
+}
+
+TEST_F(ExamplesTest, TrialMessages) {
+  const tuner::OpenRequest open{"a kernel", "opencl-c gfx90a", 11, uint64_t{1} << 33};
+  ExpectExample("trial_open.message", tuner::EncodeRequest(300, open));
+  ExpectExample("trial_prepare.message",
+                tuner::EncodeRequest(301, tuner::PrepareRequest{{.sample = kernel::Sample::kOdd}}));
+  ExpectExample("trial_load.message",
+                tuner::EncodeRequest(302, tuner::LoadRequest{5, {3, 400}, ExampleKernel()}));
+  ExpectExample("trial_time.message", tuner::EncodeRequest(303, tuner::TimeRequest{5, 1000, 0.25}));
+  ExpectExample("trial_run.message",
+                tuner::EncodeRequest(304, tuner::RunRequest{5, {kernel::Sample::kEqual, 0.25, 7}, 1.5}));
+  ExpectExample("trial_answer.message", tuner::EncodeTrialAnswer(303, 0.125));
+  absl::Status error = absl::DataLossError("it writes outside its outputs");
+  error.SetPayload("kiln/reason", absl::Cord("WRONG"));
+  ExpectExample("trial_error.message", tuner::EncodeTrialAnswer(304, error));
 }
 
 TEST_F(ExamplesTest, StateTables) {

@@ -203,6 +203,20 @@ def test_worker_messages():
     assert decoder.answer(example("error.message")) == (7, (13, b"no such instruction", {b"kiln/reason": b"WRONG"}))
 
 
+def test_trial_messages():
+    def request(name: str):
+        return decoder.trial_request(example(f"trial_{name}.message"))
+
+    assert request("open") == (300, 0, [b"a kernel", b"opencl-c gfx90a", 11, 1 << 33])
+    assert request("prepare") == (301, 1, [2, 0.0, 0])
+    assert request("load") == (302, 2, [5, [3, 400], IMAGE])
+    assert request("time") == (303, 3, [5, 1000, 0.25])
+    assert request("run") == (304, 4, [5, 4, 0.25, 7, 1.5])
+    assert decoder.trial_answer(example("trial_answer.message")) == (303, 0.125)
+    error = (15, b"it writes outside its outputs", {b"kiln/reason": b"WRONG"})
+    assert decoder.trial_answer(example("trial_error.message")) == (304, error)
+
+
 def test_users():
     fingerprint = decoder.tag(KEY, b"fingerprint of a key").hex()[:16]
     assert decoder.table(example("users"), "kiln users 3") == [

@@ -1,0 +1,72 @@
+#include "server/tuner/daemon_trials.h"
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/time/clock.h"
+#include "compiler/compiler.h"
+#include "drivers/cpu/driver.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+
+namespace kiln::tuner {
+namespace {
+
+constexpr char kSquares[] = R"(buffer b0 float32[16] read
+buffer b1 float32[16] write
+stage r0:16
+  b1[r0] = b0[r0] * b0[r0]
+)";
+
+class DaemonTrialsTest : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    std::string why_none;
+    auto devices = drivers::cpu::CpuDriver({.threads_per_device = 1}).Enumerate(&why_none);
+    ASSERT_TRUE(devices.ok() && !devices->empty()) << why_none;
+    device_ = std::make_unique<runtime::ManagedDevice>(std::move(devices->front()), 0,
+                                                       metrics_.ForDevice("cpu:0"), SystemClock());
+    kernel_ = *kernel::ParseKernel(kSquares, context_);
+  }
+
+  ir::Context context_;
+  kernel::Kernel kernel_;
+  metrics::Metrics metrics_{"test"};
+  std::unique_ptr<runtime::ManagedDevice> device_;
+};
+
+TEST_F(DaemonTrialsTest, RunInAProcessAndInTurns) {
+  std::vector<std::string> asked;
+  const auto make = TrialsInProcesses([&](const drivers::DeviceInfo& info) {
+    asked.push_back(info.name);
+    return std::vector<std::string>{"/proc/self/exe", "--trials"};
+  });
+  auto runner = make(kernel_, *device_);
+  ASSERT_TRUE(runner.ok()) << runner.status();
+  EXPECT_THAT(asked, ::testing::ElementsAre("cpu:0"));
+  const auto image = compiler::CompileJob({.name = "squares",
+                                           .kernel = kernel::Print(kernel_),
+                                           .schedule = "",
+                                           .target = device_->info().target});
+  ASSERT_TRUE(image.ok()) << image.status();
+  const auto trial = (*runner)->Load(*image);
+  ASSERT_TRUE(trial.ok()) << trial.status();
+  EXPECT_EQ(device_->dispatcher().device_seconds(), 0);
+  EXPECT_TRUE((*trial)->Time(3, /*seconds_max=*/600).ok());
+  EXPECT_GT(device_->dispatcher().device_seconds(), 0);
+  EXPECT_TRUE((*trial)->Run({kernel::Sample::kEqual}, /*seconds_max=*/600).ok());
+  EXPECT_TRUE(device_->WaitIdle(absl::ZeroDuration()));
+}
+
+TEST_F(DaemonTrialsTest, NeedAUsableDevice) {
+  device_->SetDraining(true);
+  const auto make = TrialsInProcesses([](const drivers::DeviceInfo&) {
+    ADD_FAILURE() << "no process is needed";
+    return std::vector<std::string>();
+  });
+  EXPECT_TRUE(absl::IsUnavailable(make(kernel_, *device_).status()));
+}
+
+}  // namespace
+}  // namespace kiln::tuner

@@ -1,0 +1,67 @@
+// Trials whose steps wait for their turns of the device's fair queue.
+#ifndef KILN_SERVER_TUNER_FAIR_TRIALS_H_
+#define KILN_SERVER_TUNER_FAIR_TRIALS_H_
+
+#include <functional>
+#include <memory>
+#include <string>
+
+#include "absl/base/thread_annotations.h"
+#include "absl/functional/function_ref.h"
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/synchronization/mutex.h"
+#include "absl/time/time.h"
+#include "server/fairness/dispatcher.h"
+#include "server/tuner/trial_runner.h"
+
+namespace kiln::tuner {
+
+// Not thread-safe, except Stop. A step is one Run, or as many runs of a Time as fit into
+// `step_seconds`, and has one turn: nothing else is on the device meanwhile, and other users' work
+// comes between two steps. A run that takes longer than a step is a step, because it cannot be
+// divided. Inputs are prepared before the turn.
+//
+// The turns are those of an internal user of the lowest weight and priority. They are charged with
+// all the time that they kept the device from others.
+class FairTrials : public TrialRunner {
+ public:
+  struct Options {
+    // 0: half of the queue's slice.
+    double step_seconds = 0;
+    std::function<absl::Time()> steady_now;
+    std::string label;  // in the log
+  };
+
+  // The dispatcher must outlive this.
+  FairTrials(std::unique_ptr<TrialRunner> runner, fairness::Dispatcher& dispatcher,
+             Options options);
+  ~FairTrials() override;
+
+  absl::Status Prepare(const Inputs& inputs) override { return runner_->Prepare(inputs); }
+  absl::StatusOr<std::unique_ptr<Trial>> Load(const drivers::KernelImage& image) override;
+  // A step that waits fails at once. One that has its turn gives it up at once, and ends as soon as
+  // the runner's Stop ends it.
+  void Stop(const absl::Status& why) override ABSL_LOCKS_EXCLUDED(mutex_);
+
+ private:
+  class FairTrial;
+  class Turn;
+
+  // Runs `step` in a turn, and returns how long it took, or why it did not run or was stopped.
+  absl::StatusOr<double> InTurn(double predicted_seconds, absl::FunctionRef<void()> step)
+      ABSL_LOCKS_EXCLUDED(mutex_);
+
+  const std::unique_ptr<TrialRunner> runner_;
+  fairness::Dispatcher& dispatcher_;
+  const Options options_;
+  const double step_seconds_;
+  const fairness::FairQueue::FlowId flow_;
+  absl::Mutex mutex_;
+  std::shared_ptr<Turn> turn_ ABSL_GUARDED_BY(mutex_);  // of the step that waits or runs
+  absl::Status stopped_ ABSL_GUARDED_BY(mutex_);
+};
+
+}  // namespace kiln::tuner
+
+#endif  // KILN_SERVER_TUNER_FAIR_TRIALS_H_
