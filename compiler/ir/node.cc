@@ -207,9 +207,9 @@ void Context::Validate() const {
     const auto found = impl_->nodes.find(node);
     KILN_CHECK(found != impl_->nodes.end() && *found == node) << "node " << i;
     for (const Node* operand : node->operands_) {
-      KILN_CHECK_LT(operand->id_, i) << "an operand of node " << i;
-      KILN_CHECK(impl_->arena[operand->id_].get() == operand)
-          << "node " << i << " has an operand of another context";
+      const size_t id = operand->id_;
+      const bool is_own = id < impl_->arena.size() && impl_->arena[id].get() == operand;
+      KILN_CHECK(!is_own || id < i) << "node " << id << " is an operand of node " << i;
     }
   }
 }

@@ -231,7 +231,8 @@ class Context {
   Context& operator=(const Context&) = delete;
 
   // Returns the one node with these parts. Does not check them: spec.h verifies. Requires: the
-  // operands are nodes of this context.
+  // operands are nodes of this context, or of one that outlives it (of a kernel that the caller
+  // must not change).
   const Node* Get(Op op, DType dtype, Shape shape, std::vector<const Node*> operands,
                   Attribute attribute = {});
 
@@ -242,8 +243,8 @@ class Context {
 
  private:
   struct Impl;
-  // Checks that ids are positions in the order of creation, that operands are earlier nodes of this
-  // context, and that each node is in the table once.
+  // Checks that ids are positions in the order of creation, that operands are earlier nodes, and
+  // that each node is in the table once.
   void Validate() const;
   std::unique_ptr<Impl> impl_;
 };
