@@ -156,7 +156,7 @@ class FairTrials::FairTrial : public Trial {
     if (absl::Status status = trials_.Prepare(inputs); !status.ok()) return status;
     absl::StatusOr<Outputs> outputs = absl::UnknownError("it has not run");
     const auto taken =
-        trials_.InTurn(seconds_, [&] { outputs = trial_->Run(sample, seconds_max); });
+        trials_.InTurn(seconds_, [&] { outputs = trial_->Run(inputs, seconds_max); });
     if (!taken.ok()) return taken.status();
     return outputs;
   }

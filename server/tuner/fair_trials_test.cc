@@ -83,7 +83,7 @@ class ScriptedRunner : public TrialRunner {
   ScriptedRunner(Events& events, double seconds) : events_(events), seconds_(seconds) {}
 
   absl::Status Prepare(const Inputs& inputs) override {
-    events_.Add(absl::StrCat("prepare ", std::string(kernel::NameOf(sample))));
+    events_.Add(absl::StrCat("prepare ", std::string(kernel::NameOf(inputs.sample))));
     return absl::OkStatus();
   }
   void Stop(const absl::Status& why) override {

@@ -58,7 +58,7 @@ TEST_F(TrialsTest, KilndRunsCandidates) {
   const auto trial = (*trials)->Load(*image);
   ASSERT_TRUE(trial.ok()) << trial.status();
   EXPECT_TRUE((*trial)->Time(3, /*seconds_max=*/600).ok());
-  const auto outputs = (*trial)->Run(kernel::Sample::kRandom, /*seconds_max=*/600);
+  const auto outputs = (*trial)->Run({kernel::Sample::kRandom}, /*seconds_max=*/600);
   ASSERT_TRUE(outputs.ok()) << outputs.status();
   EXPECT_THAT(outputs->at(1), ::testing::SizeIs(64));
 }

@@ -50,8 +50,8 @@ class InventedTimes : public tuner::TrialRunner {
       if (!real.ok()) return real.status();
       return seconds_;
     }
-    absl::StatusOr<tuner::Outputs> Run(kernel::Sample sample, double) override {
-      return trial_->Run(sample, /*seconds_max=*/1e6);
+    absl::StatusOr<tuner::Outputs> Run(const tuner::Inputs& inputs, double) override {
+      return trial_->Run(inputs, /*seconds_max=*/1e6);
     }
 
    private:

@@ -1,0 +1,117 @@
+"""`kiln tune` against a kilnd that searches in processes of its own."""
+
+import json
+import pathlib
+import signal
+import subprocess
+import sys
+
+import pytest
+
+from eventually import GIVE_UP_SECONDS, eventually
+from kilnd_process import NO_PROBES, Kilnd, build_folder
+
+KILN = build_folder() / "clients/cli/kiln"
+# Two kernels, of which the sum has a gradient.
+CLIENT = """
+import kiln, numpy as np
+@kiln.jit
+def network(x, w):
+    y = x @ w
+    return kiln.softmax(y, -1), (y * y).sum()
+x = kiln.Tensor(np.arange(48, dtype=np.float32).reshape(6, 8) / 48)
+w = kiln.Tensor(np.ones((8, 32), np.float32) / 8)
+for _ in range(3):
+    rows, total = network(x, w)
+    print(float(rows.numpy().sum()), float(total.numpy()))
+"""
+RESULTS = [6.0, 32 * sum((8 * i + 3.5) ** 2 for i in range(6)) / 48**2]
+STATES_OF_A_SEARCH = {"FASTER", "KEPT"}
+
+
+@pytest.fixture
+def daemon():
+    with Kilnd(threads=1, config=NO_PROBES) as running:
+        yield running
+
+
+def run_client(daemon: Kilnd) -> list[float]:
+    done = subprocess.run([sys.executable, "-c", CLIENT], env=daemon.environment(), capture_output=True, text=True, timeout=GIVE_UP_SECONDS)
+    assert done.returncode == 0, done.stderr
+    return [float(word) for word in done.stdout.splitlines()[-1].split()]
+
+
+def kiln(daemon: Kilnd, *arguments: str) -> str:
+    done = subprocess.run([KILN, *arguments], env=daemon.environment(), capture_output=True, text=True, timeout=GIVE_UP_SECONDS)
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+def tune(daemon: Kilnd, *arguments: str) -> dict[str, dict]:
+    """Tunes the network with enough time for each kernel; returns the last progress of each kernel."""
+    lines = kiln(daemon, "tune", "network", "--width", "1", "--json", *arguments).splitlines()
+    return {progress["kernel"]: progress for progress in map(json.loads, lines)}
+
+
+def exported(daemon: Kilnd) -> str:
+    path = daemon.folder / "settings.txt"
+    kiln(daemon, "tune", "export", str(path))
+    return path.read_text()
+
+
+def trial_processes(daemon: Kilnd) -> list[int]:
+    """Returns the daemon's child processes that run candidates."""
+    children = pathlib.Path(f"/proc/{daemon.process.pid}/task").glob("*/children")
+    found = []
+    for child in (int(pid) for path in children for pid in path.read_text().split()):
+        if b"--trials" in pathlib.Path(f"/proc/{child}/cmdline").read_bytes():
+            found.append(child)
+    return found
+
+
+def test_a_program_is_tuned(daemon):
+    assert run_client(daemon) == pytest.approx(RESULTS)
+    found = tune(daemon, "--seconds", "600")
+    assert {progress["state"] for progress in found.values()} <= STATES_OF_A_SEARCH
+    kernels = {kernel["name"]: kernel for kernel in json.loads(kiln(daemon, "explain", "network", "--json"))["kernels"]}
+    assert set(found) == set(kernels)
+    assert sum(progress["share"] for progress in found.values()) == pytest.approx(1)
+    assert exported(daemon).count("kernel") >= len(kernels)
+    assert not trial_processes(daemon)
+    # The next definition has the settings that were found, and the same results.
+    assert run_client(daemon) == pytest.approx(RESULTS)
+    after = {kernel["name"]: kernel for kernel in json.loads(kiln(daemon, "explain", "network", "--json"))["kernels"]}
+    for name, progress in found.items():
+        assert bool(after[name]["setting"]) == (progress["state"] == "FASTER")
+        assert not after[name]["setting_refusal"]
+    again = tune(daemon)
+    assert {progress["state"] for progress in again.values()} == {"SEARCHED"}
+
+
+def test_a_killed_daemon_keeps_what_was_found():
+    with Kilnd(threads=1, config=NO_PROBES) as daemon:
+        run_client(daemon)
+        tuning = subprocess.Popen([KILN, "tune", "network", "--seconds", "86400", "--json"], env=daemon.environment(),
+                                  stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
+        eventually(lambda: "event=kernel_tuned" in daemon.log.read_text())
+        daemon.stop(signal.SIGKILL)
+        tuning.communicate(timeout=GIVE_UP_SECONDS)
+        assert tuning.returncode != 0
+        daemon.start()
+        run_client(daemon)
+        assert "SEARCHED" in {progress["state"] for progress in tune(daemon, "--seconds", "600").values()}
+
+
+def test_a_tuning_ends_with_its_client_and_with_the_daemon(daemon):
+    run_client(daemon)
+    tuning = subprocess.Popen([KILN, "tune", "network", "--seconds", "86400", "--width", "64"], env=daemon.environment(),
+                              stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    eventually(lambda: trial_processes(daemon))
+    tuning.kill()
+    tuning.wait()
+    eventually(lambda: "event=tune_ended" in daemon.log.read_text())
+    eventually(lambda: not trial_processes(daemon))
+    subprocess.Popen([KILN, "tune", "network", "--seconds", "86400", "--width", "64", "--force"], env=daemon.environment(),
+                     stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    eventually(lambda: trial_processes(daemon))
+    assert daemon.stop(signal.SIGTERM) == 0
