@@ -53,6 +53,11 @@ def tune(daemon: Kilnd, *arguments: str) -> dict[str, dict]:
     return {progress["kernel"]: progress for progress in map(json.loads, lines)}
 
 
+def explained(daemon: Kilnd) -> dict[str, dict]:
+    """Returns the network's kernels by name."""
+    return {kernel["name"]: kernel for kernel in json.loads(kiln(daemon, "explain", "network", "--json"))["kernels"]}
+
+
 def exported(daemon: Kilnd) -> str:
     path = daemon.folder / "settings.txt"
     kiln(daemon, "tune", "export", str(path))
@@ -71,16 +76,16 @@ def trial_processes(daemon: Kilnd) -> list[int]:
 
 def test_a_program_is_tuned(daemon):
     assert run_client(daemon) == pytest.approx(RESULTS)
+    kernels = explained(daemon)
     found = tune(daemon, "--seconds", "600")
     assert {progress["state"] for progress in found.values()} <= STATES_OF_A_SEARCH
-    kernels = {kernel["name"]: kernel for kernel in json.loads(kiln(daemon, "explain", "network", "--json"))["kernels"]}
     assert set(found) == set(kernels)
     assert sum(progress["share"] for progress in found.values()) == pytest.approx(1)
     assert exported(daemon).count("kernel") >= len(kernels)
     assert not trial_processes(daemon)
     # The next definition has the settings that were found, and the same results.
     assert run_client(daemon) == pytest.approx(RESULTS)
-    after = {kernel["name"]: kernel for kernel in json.loads(kiln(daemon, "explain", "network", "--json"))["kernels"]}
+    after = explained(daemon)
     for name, progress in found.items():
         assert bool(after[name]["setting"]) == (progress["state"] == "FASTER")
         assert not after[name]["setting_refusal"]
