@@ -102,7 +102,9 @@ absl::Status OrderGroups(PassState& state, const drivers::Target& target) {
 }
 
 absl::Status PlanMemory(PassState& state, const drivers::Target& target) {
-  state.memory = partition::PlanMemory(state.partition, target);
+  auto memory = partition::PlanMemory(state.partition, target);
+  if (!memory.ok()) return memory.status();
+  state.memory = *std::move(memory);
   return absl::OkStatus();
 }
 

@@ -15,7 +15,7 @@
 namespace kiln::search {
 namespace {
 
-// Of each expanded setting, pairs are made of this many changes at most: 15 pairs.
+// Pairs are made of at most this many changes of each expanded setting: 15 pairs.
 constexpr size_t kPairedChangesMax = 6;
 // A change that makes the kernel slower than this is not worth a second one.
 constexpr double kPairedSlowdownMax = 1.5;

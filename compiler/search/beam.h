@@ -73,7 +73,7 @@ struct SearchOptions {
   // as the best may be faster.
   int rounds_without_gain = 2;
   // Tried in the first round beside the heuristic's setting: those of similar kernels, for example.
-  // What of them does not exist in the space is ignored.
+  // Knobs and loops that the space does not have are ignored.
   std::vector<Setting> starts = {};
   int candidates_max = 2000;
   double seconds_max = 60;

@@ -72,7 +72,7 @@ void BlobStore::ValidateEntry(const Key& key, const Entry& entry) const {
     KILN_CHECK_EQ(entry.holders.size(), 1) << key.name;
     KILN_CHECK(entry.holders.contains(key.session)) << key.name;
   }
-  // What may be dropped is in used_, and nothing else.
+  // Entries that may be dropped are in used_, and no others.
   const bool may_be_dropped = IsContentAddressed(key.name) && !is_wanted;
   KILN_CHECK_EQ(entry.use != 0, may_be_dropped) << key.name;
   if (entry.use == 0) return;

@@ -46,7 +46,7 @@ std::string BoundLog(int64_t bytes_max) {
 }
 
 // In WAL mode, synchronous=NORMAL cannot corrupt the file. A power failure at worst loses the last
-// commits, and those kernels are compiled again.
+// commits.
 std::string SchemaOf(const std::string& table) {
   return absl::StrCat(
       "PRAGMA journal_mode=WAL;"

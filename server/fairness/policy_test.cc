@@ -84,6 +84,13 @@ TEST(Split, MakesABoundedNumberOfParts) {
   EXPECT_GT(parts, kSlicesMax / 4);
 }
 
+// Their sum is then less than that of the others.
+TEST(Split, MakesABoundedNumberOfPartsOfNegativeTimes) {
+  std::vector<CommandCost> commands(10, {60, 1'000'000'000});
+  commands.push_back({-600, 1'000'000'000});
+  EXPECT_LE(Split(commands, 0.005).size(), kSlicesMax + commands.size());
+}
+
 TEST(Cut, MakesABoundedNumberOfSlices) {
   const std::vector<double> commands(100'000, 0.005);
   const auto slices = Cut(commands, 0.005);

@@ -11,7 +11,8 @@ namespace kiln::fairness {
 
 std::vector<CommandPart> Split(absl::Span<const CommandCost> commands, double seconds_max) {
   double total = 0;
-  for (const CommandCost& command : commands) total += command.seconds;
+  // A device may measure negative times.
+  for (const CommandCost& command : commands) total += std::max(0.0, command.seconds);
   seconds_max = std::max(seconds_max, total / kSlicesMax);
   std::vector<CommandPart> parts;
   for (size_t i = 0; i < commands.size(); ++i) {

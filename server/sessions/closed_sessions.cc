@@ -6,6 +6,7 @@
 #include <utility>
 #include <vector>
 
+#include "absl/strings/ascii.h"
 #include "absl/strings/escaping.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
@@ -97,6 +98,8 @@ std::optional<ClosedSessions::Entry> ClosedSessions::FromLine(const std::string&
     if (!absl::CUnescape(field, &text)) return std::nullopt;
     field = std::move(text);
   }
+  const auto is_hexadecimal = [](char c) { return absl::ascii_isxdigit(c); };
+  if (!std::all_of(fields[0].begin(), fields[0].end(), is_hexadecimal)) return std::nullopt;
   int code = 0;
   if (!absl::SimpleAtoi(fields[2], &code) || code <= 0) return std::nullopt;
   absl::Status why =

@@ -2,9 +2,12 @@
 
 #include <filesystem>
 #include <fstream>
+#include <sstream>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_replace.h"
 #include "gtest/gtest.h"
+#include "proto/digest/sha256.h"
 #include "server/errors/errors.h"
 
 namespace kiln::sessions {
@@ -38,6 +41,19 @@ TEST(ClosedSessions, AreSoManyAtMost) {
     ended.Remember(absl::StrCat(i), absl::StrCat("user ", i), Why(1));
   EXPECT_TRUE(ended.Find("0", "user 0").ok());
   EXPECT_FALSE(ended.Find("1", "user 1").ok());
+}
+
+TEST(ClosedSessions, AFileWithAnotherDigestIsDamaged) {
+  const std::string path = ::testing::TempDir() + "/closed_with_line_feed";
+  ClosedSessions ended;
+  ended.Remember("session", "ann", Why(1));
+  ASSERT_TRUE(ended.Save(path).ok());
+  EXPECT_TRUE(ClosedSessions().Load(path).ok());
+  std::stringstream text;
+  text << std::ifstream(path).rdbuf();
+  const std::string digest = Sha256Hex("session");
+  std::ofstream(path) << absl::StrReplaceAll(text.str(), {{digest, digest.substr(2) + "\\n"}});
+  EXPECT_FALSE(ClosedSessions().Load(path).ok());
 }
 
 TEST(ClosedSessions, AMessageHasABound) {

@@ -8,14 +8,15 @@
 
 #include "absl/strings/str_cat.h"
 #include "proto/check/check.h"
+#include "server/quota/resource.h"
 
 namespace kiln::tuner {
 namespace {
 
 // No user may have this name (auth::CheckUserName).
 constexpr char kInternalUser[] = "<tuner>";
-// The least that a user may have (quota.weight).
-constexpr double kWeightMin = 1;
+// The least that a user may have.
+constexpr double kWeightMin = 1.0 / quota::kUsualWeight;
 
 // A list of this length is alone on the device: the queue hands it over when nothing is in flight,
 // and nothing else until it has ended.
@@ -132,7 +133,7 @@ class FairTrials::FairTrial : public Trial {
       : trials_(trials), trial_(std::move(trial)) {}
 
   absl::StatusOr<double> Time(int times, double seconds_max) override {
-    if (absl::Status status = trials_.Prepare({}); !status.ok()) return status;
+    if (absl::Status status = MakeReady({}); !status.ok()) return status;
     double least = std::numeric_limits<double>::infinity();
     double left = seconds_max;
     while (times > 0) {
@@ -153,7 +154,7 @@ class FairTrials::FairTrial : public Trial {
   }
 
   absl::StatusOr<Outputs> Run(const Inputs& inputs, double seconds_max) override {
-    if (absl::Status status = trials_.Prepare(inputs); !status.ok()) return status;
+    if (absl::Status status = MakeReady(inputs); !status.ok()) return status;
     absl::StatusOr<Outputs> outputs = absl::UnknownError("it has not run");
     const auto taken =
         trials_.InTurn(seconds_, [&] { outputs = trial_->Run(inputs, seconds_max); });
@@ -162,6 +163,11 @@ class FairTrials::FairTrial : public Trial {
   }
 
  private:
+  // Before its turn, so that the device does not wait for it.
+  absl::Status MakeReady(const Inputs& inputs) {
+    if (absl::Status status = trial_->Load(); !status.ok()) return status;
+    return trials_.Prepare(inputs);
+  }
   // One, as long as nothing is known.
   int RunsOfAStep(int times) const {
     if (seconds_ <= 0) return 1;

@@ -30,6 +30,13 @@ constexpr uint64_t kPerturbations = 3;
 // Turns before a candidate can be given up.
 constexpr size_t kRoundsMin = 2;
 
+// UNAVAILABLE if the device has no clock: without times nothing can be compared.
+absl::StatusOr<double> TimeOf(Trial& trial, int times, double seconds_max) {
+  const absl::StatusOr<double> seconds = trial.Time(times, seconds_max);
+  if (!seconds.ok() || *seconds > 0) return seconds;
+  return absl::UnavailableError("the device has measured no time");
+}
+
 double Least(const std::vector<double>& seconds) {
   return *std::min_element(seconds.begin(), seconds.end());
 }
@@ -91,7 +98,8 @@ absl::StatusOr<Timing> KernelTrials::MeasureImage(const Measured* incumbent,
   }
   absl::StatusOr<Timing> timing =
       incumbent == nullptr ? MeasureFirst(image) : MeasureNew(*incumbent, image);
-  timings_.emplace(digest, timing);
+  // A process that could not be started says nothing about a candidate.
+  if (!absl::IsUnavailable(timing.status())) timings_.emplace(digest, timing);
   return timing;
 }
 
@@ -102,7 +110,9 @@ absl::StatusOr<Timing> KernelTrials::MeasureFirst(const drivers::KernelImage& im
   std::vector<double> seconds;
   for (int round = 0; round <= options_.rounds; ++round) {
     const int times = seconds.empty() ? 1 : RepetitionsOf(Least(seconds));
-    const auto time = heuristic_->Time(times, options_.run_seconds_max * times);
+    const double seconds_max =
+        seconds.empty() ? options_.run_seconds_max : SecondsMax(Least(seconds) * times);
+    const auto time = TimeOf(*heuristic_, times, seconds_max);
     if (!time.ok()) return time.status();
     seconds.push_back(*time);
   }
@@ -128,7 +138,7 @@ absl::StatusOr<Timing> KernelTrials::MeasureNew(const Measured& incumbent,
   // The first run brings code and data into the caches.
   std::vector<double> seconds;
   for (int run = 0; run < 2; ++run) {
-    const auto time = (*trial)->Time(1, SecondsMax(incumbent.timing.seconds));
+    const auto time = TimeOf(**trial, 1, SecondsMax(incumbent.timing.seconds));
     if (!time.ok()) return time.status();
     seconds.push_back(*time);
     if (*time <= kHopelessSlowdown * incumbent.timing.seconds) break;
@@ -155,7 +165,7 @@ absl::StatusOr<Timing> KernelTrials::TakeTurns(const Measured& incumbent, Trial&
   const int times = RepetitionsOf(expected);
   std::vector<double> incumbents, candidates;
   auto take_turn = [&](Trial& trial, std::vector<double>* seconds) {
-    const auto time = trial.Time(times, SecondsMax(expected * times));
+    const auto time = TimeOf(trial, times, SecondsMax(expected * times));
     if (time.ok()) seconds->push_back(*time);
     return time.status();
   };
@@ -185,7 +195,7 @@ absl::StatusOr<Timing> KernelTrials::Confirm(const Measured& incumbent,
   KILN_CHECK(heuristic_ != nullptr) << "Measure was not called";
   if (absl::Status status = Compare(*heuristic_, **trial); !status.ok()) return status;
   // Warms up, since the comparison had other inputs.
-  const auto warm = (*trial)->Time(1, SecondsMax(incumbent.timing.seconds));
+  const auto warm = TimeOf(**trial, 1, SecondsMax(incumbent.timing.seconds));
   if (!warm.ok()) return warm.status();
   return TakeTurns(incumbent, **trial, options_.confirming_rounds);
 }

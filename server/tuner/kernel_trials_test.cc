@@ -195,6 +195,24 @@ TEST_F(KernelTrialsTest, ReportsRefusals) {
   EXPECT_TRUE(timings[2].ok());
 }
 
+TEST_F(KernelTrialsTest, TimesOfNothingAreRefused) {
+  runner_.behaviours[SchedulesText(1)].seconds = 0;
+  const Measured heuristic = MeasureHeuristic();
+  const Candidate candidate = Of(1);
+  EXPECT_EQ(trials_->Measure(&heuristic, {&candidate, 1}).at(0).status(),
+            absl::UnavailableError("the device has measured no time"));
+}
+
+// Later it may be: a process could not be started, for example.
+TEST_F(KernelTrialsTest, WhatWasUnavailableIsTriedAgain) {
+  runner_.behaviours[SchedulesText(1)].load = absl::UnavailableError("no process");
+  const Measured heuristic = MeasureHeuristic();
+  const Candidate candidate = Of(1);
+  EXPECT_FALSE(trials_->Measure(&heuristic, {&candidate, 1}).at(0).ok());
+  runner_.behaviours[SchedulesText(1)].load = absl::OkStatus();
+  EXPECT_TRUE(trials_->Measure(&heuristic, {&candidate, 1}).at(0).ok());
+}
+
 TEST_F(KernelTrialsTest, SlowCandidatesAreGivenUpEarly) {
   UseKernel(kSmall, {.rounds = 9});
   runner_.behaviours[SchedulesText(1)].seconds = 100e-3;

@@ -48,6 +48,8 @@ class ProcessTrials::RemoteTrial : public Trial {
       : trials_(trials), number_(number), image_(std::move(image)) {}
   ~RemoteTrial() override { trials_.unloaded_.push_back(number_); }
 
+  absl::Status Load() override { return trials_.Do(*this, nullptr, 0, nullptr).status(); }
+
   absl::StatusOr<double> Time(int times, double seconds_max) override {
     const TrialRequest request = TimeRequest{number_, times, seconds_max};
     return trials_.Do(*this, &request, seconds_max, nullptr);

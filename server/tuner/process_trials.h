@@ -30,8 +30,8 @@ namespace kiln::tuner {
 // A process that ends, does not answer in time, or answers nonsense is replaced, and trials are
 // loaded again when they are next used. The trial that ran gets an error. If others had run in that
 // process, or something else killed it, they may be the cause, so the trial is first repeated in a
-// new process. A trial that has ended a process is not run again: all its later calls return the
-// error.
+// new process. A trial that has ended a process alone is not run again: all its later calls return
+// the error.
 //
 // The system ends the process together with the thread that started it: the one that called Make,
 // Prepare, Load or a trial's method. Another thread may go on with the runner, in a new process.

@@ -54,7 +54,8 @@ inline constexpr int kTimesMax = 1'000'000;
 std::string EncodeRequest(uint64_t number, const TrialRequest& request);
 bool DecodeRequest(std::string_view bytes, uint64_t* number, TrialRequest* request);
 
-// Of a TimeRequest: seconds; of all others: 0. An error keeps its code, message and payloads.
+// The answer is seconds for a TimeRequest, and else 0. An error keeps its code, message and
+// payloads.
 std::string EncodeTrialAnswer(uint64_t number, const absl::StatusOr<double>& answer);
 // Returns false if `bytes` is no answer to this request.
 bool DecodeTrialAnswer(std::string_view bytes, uint64_t number, absl::StatusOr<double>* answer);

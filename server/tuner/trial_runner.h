@@ -31,6 +31,10 @@ class Trial {
  public:
   virtual ~Trial() = default;
 
+  // Loads it again if what it was loaded in is gone, so that the next run takes less of the
+  // device's time. Returns why it cannot run.
+  virtual absl::Status Load() { return absl::OkStatus(); }
+
   // Runs `times` times, one after another, on random inputs. Returns the device's seconds for the
   // fastest run: other work of the machine lengthens some runs, and shortens none.
   // DEADLINE_EXCEEDED: all runs together took longer than `seconds_max`, and were stopped if the

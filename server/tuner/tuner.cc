@@ -44,8 +44,21 @@ void Sort(std::vector<KernelToTune>* kernels) {
                    [](const auto& a, const auto& b) { return WeightOf(a) > WeightOf(b); });
 }
 
-double Ratio(const TunedSetting& setting) {
+double RatioOf(const TunedSetting& setting) {
   return setting.seconds_before > 0 ? setting.seconds_after / setting.seconds_before : 1;
+}
+
+// The host memory in which results are compared: those of two schedules, and of one on other
+// inputs, with a double for each element.
+int64_t BytesCompared(const kernel::Kernel& kernel) {
+  double bytes = 0;  // a user chooses the sizes
+  for (const kernel::Buffer& buffer : kernel.buffers) {
+    if (buffer.memory != kernel::Memory::kGlobal || buffer.access == kernel::Access::kRead)
+      continue;
+    bytes +=
+        static_cast<double>(buffer.elements) * (3.0 * ir::SizeOf(buffer.dtype) + sizeof(double));
+  }
+  return static_cast<int64_t>(std::min(bytes, 0x1p62));
 }
 
 // A stored setting of an earlier search; the space completes it.
@@ -214,6 +227,12 @@ class Tuner::Work {
     auto kernel = kernel::ParseKernel(to_tune.text, context);
     if (!kernel.ok()) return kernel.status();
     kernel->name = to_tune.name;
+    memory::Charge charge;
+    if (options_.host != nullptr) {
+      auto reserved = options_.host->Reserve(memory::Use::kTransfers, BytesCompared(*kernel));
+      if (!reserved.ok()) return reserved.status();
+      charge = *std::move(reserved);
+    }
     const drivers::Target& target = to_tune.device->info().target;
     const auto runner = parts_.make_runner(*kernel, *to_tune.device);
     if (!runner.ok()) return runner.status();
@@ -251,11 +270,12 @@ class Tuner::Work {
         .setting = is_heuristic ? "" : search::Print(result.best.candidate.setting),
         .seconds_before = result.progress.heuristic_seconds,
         .seconds_after = result.best.timing.seconds,
+        .roofline_seconds = known ? known->roofline_seconds : 0,
         .measured = absl::FromUnixSeconds(absl::ToUnixSeconds(parts_.clock.wall())),
         .width = is_complete ? options_.width : (known ? known->width : 0)};
     now_.seconds_before = found.seconds_before;
     now_.seconds_now = found.seconds_after;
-    const bool is_worse = !is_complete && known && Ratio(*known) <= Ratio(found);
+    const bool is_worse = !is_complete && known && RatioOf(*known) <= RatioOf(found);
     if (is_worse) return TuneState::kKept;
     if (const absl::Status put = parts_.store->Put(found); !put.ok()) return put;
     const std::string before = known ? known->setting : "";

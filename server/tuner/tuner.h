@@ -19,6 +19,7 @@
 #include "compiler/search/beam.h"
 #include "compiler/workers/kernel_compiler.h"
 #include "server/clock/clock.h"
+#include "server/memory/host_memory.h"
 #include "server/metrics/metrics.h"
 #include "server/runtime/device/managed_device.h"
 #include "server/runtime/program/program.h"
@@ -75,6 +76,8 @@ struct TuneOptions {
   int width = 4;
   // Searches also kernels that were already searched with at least this width.
   bool force = false;
+  // Pays for the results that are compared. Null: they are not charged.
+  std::shared_ptr<memory::Account> host = nullptr;
   std::function<void(const TuneProgress&)> on_progress = nullptr;  // may be null
   std::function<bool()> cancelled = nullptr;                       // may be null
 };

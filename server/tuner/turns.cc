@@ -25,6 +25,8 @@ double Median(std::vector<double> values) {
 
 Ratio CompareTurns(absl::Span<const double> incumbent, absl::Span<const double> candidate) {
   KILN_CHECK_EQ(incumbent.size(), candidate.size());
+  for (const double seconds : incumbent) KILN_CHECK_GT(seconds, 0);
+  for (const double seconds : candidate) KILN_CHECK_GT(seconds, 0);
   std::vector<double> ratios;
   for (size_t i = 0; i < incumbent.size(); ++i) ratios.push_back(candidate[i] / incumbent[i]);
   const double median = Median(ratios);

@@ -110,28 +110,23 @@ int64_t FindOffset(const Life& life, const Placed& placed, const std::vector<int
 }
 
 // Adds up the bytes. Returns false if the sum overflows: a user's graph may name tensors that no
-// memory holds, so what depends on sums is checked only if this is true. No offset is larger.
+// memory holds. No offset is larger than the sum.
 bool AddUp(const std::vector<Life>& lives, int64_t* bytes) {
   *bytes = 0;
-  bool is_exact = true;
-  for (const Life& life : lives) {
-    const bool overflows = __builtin_add_overflow(*bytes, life.bytes, bytes);
-    is_exact = is_exact && !overflows && life.bytes >= 0;
-  }
-  return is_exact;
+  for (const Life& life : lives)
+    if (life.bytes < 0 || __builtin_add_overflow(*bytes, life.bytes, bytes)) return false;
+  return true;
 }
 
 // The free bytes from `base` on, managed like an allocator: best fit.
 class FreeBytes {
  public:
-  // `is_exact`: no sum overflows.
-  FreeBytes(int64_t base, bool is_exact) : base_(base), is_exact_(is_exact), end_(base) {}
+  explicit FreeBytes(int64_t base) : base_(base), end_(base) {}
 
   // Checks that both indexes have the same blocks, and that these do not touch and are below the
   // end.
   void Validate() const {
     KILN_CHECK_EQ(by_offset_.size(), by_size_.size());
-    if (!is_exact_) return;
     KILN_CHECK_GE(end_, base_);
     int64_t free = base_ - 1;  // less than the begin of the first block
     for (const auto& [begin, bytes] : by_offset_) {
@@ -150,7 +145,7 @@ class FreeBytes {
   }
 
   void Return(int64_t begin, int64_t bytes) {
-    KILN_CHECK(!is_exact_ || (begin >= base_ && begin + bytes <= end_)) << begin;
+    KILN_CHECK(begin >= base_ && begin + bytes <= end_) << begin;
     Merge(begin, bytes);
     KILN_VALIDATE(*this, by_offset_.size());
   }
@@ -207,14 +202,12 @@ class FreeBytes {
   }
 
   const int64_t base_;
-  const bool is_exact_;
   int64_t end_;
   Blocks by_offset_;
   std::set<std::pair<int64_t, int64_t>> by_size_;
 };
 
-// Checks a plan of which no sum overflows.
-struct ExactPlan {
+struct CheckedPlan {
   const MemoryPlan& plan;
   const Partition& partition;
 
@@ -230,11 +223,11 @@ struct ExactPlan {
 };
 
 // Places in the order of time, above all placed tensors.
-void PlaceByTime(std::vector<Life> lives, bool is_exact, MemoryPlan* plan) {
+void PlaceByTime(std::vector<Life> lives, MemoryPlan* plan) {
   std::sort(lives.begin(), lives.end(), [](const Life& a, const Life& b) {
     return a.first != b.first ? a.first < b.first : a.tensor < b.tensor;
   });
-  FreeBytes free(plan->arena_bytes, is_exact);
+  FreeBytes free(plan->arena_bytes);
   std::set<std::pair<int, size_t>> living;  // by the last use
   for (size_t i = 0; i < lives.size(); ++i) {
     while (!living.empty() && living.begin()->first < lives[i].first) {
@@ -250,7 +243,7 @@ void PlaceByTime(std::vector<Life> lives, bool is_exact, MemoryPlan* plan) {
 
 }  // namespace
 
-MemoryPlan PlanMemory(const Partition& partition, const drivers::Target& target) {
+absl::StatusOr<MemoryPlan> PlanMemory(const Partition& partition, const drivers::Target& target) {
   MemoryPlan plan;
   plan.alignment = std::max(target.limits.buffer_alignment, drivers::kBufferAlignmentMin);
   plan.offsets.assign(partition.tensors.size(), -1);
@@ -259,7 +252,10 @@ MemoryPlan PlanMemory(const Partition& partition, const drivers::Target& target)
   std::sort(lives.begin(), lives.end(), [](const Life& a, const Life& b) {
     return a.bytes != b.bytes ? a.bytes > b.bytes : a.tensor < b.tensor;
   });
-  const bool is_exact = AddUp(lives, &plan.arena_bytes_without_reuse);
+  if (!AddUp(lives, &plan.arena_bytes_without_reuse)) {
+    return absl::ResourceExhaustedError(
+        "the intermediate results of the graph have more than 2^63 bytes; use smaller tensors");
+  }
   // Placing by size compares each tensor with all that are alive at the same time, which is too
   // slow for many.
   std::vector<Life> small;
@@ -275,10 +271,9 @@ MemoryPlan PlanMemory(const Partition& partition, const drivers::Target& target)
     plan.arena_bytes = std::max(plan.arena_bytes, offset + life.bytes);
     placed.Add(life);
   }
-  PlaceByTime(std::move(small), is_exact, &plan);
-  const ExactPlan exact{plan, partition};
-  // As much work as building it.
-  if (is_exact) KILN_VALIDATE(exact, 1);
+  PlaceByTime(std::move(small), &plan);
+  const CheckedPlan checked{plan, partition};
+  KILN_VALIDATE(checked, 1);  // as much work as building it
   return plan;
 }
 

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "absl/status/status.h"
+#include "absl/status/statusor.h"
 #include "compiler/partition/partition.h"
 #include "drivers/interface/target.h"
 
@@ -24,7 +25,8 @@ struct MemoryPlan {
 
 // Uses the groups' order as time: a tensor is alive from the group that writes it to the last one
 // that reads it (a copy reads after all groups). A group's reads and writes never overlap.
-MemoryPlan PlanMemory(const Partition& partition, const drivers::Target& target);
+// RESOURCE_EXHAUSTED: all tensors together have 2^63 bytes or more.
+absl::StatusOr<MemoryPlan> PlanMemory(const Partition& partition, const drivers::Target& target);
 
 // Returns INTERNAL if a tensor is not aligned, or if two that are alive at the same time overlap.
 absl::Status Verify(const MemoryPlan& plan, const Partition& partition);

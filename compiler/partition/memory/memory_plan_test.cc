@@ -33,7 +33,7 @@ Partition Chain(const std::vector<int64_t>& sizes) {
 
 TEST(MemoryPlan, ReusesWhatIsDead) {
   const Partition partition = Chain({100, 100, 100, 100});
-  const MemoryPlan plan = PlanMemory(partition, {});
+  const MemoryPlan plan = *PlanMemory(partition, {});
   EXPECT_EQ(plan.arena_bytes_without_reuse, 4 * 448);
   EXPECT_EQ(plan.arena_bytes, 2 * 448);
   EXPECT_EQ(plan.offsets.front(), -1);
@@ -43,7 +43,7 @@ TEST(MemoryPlan, ReusesWhatIsDead) {
 
 TEST(MemoryPlan, SmallTensorsFillGaps) {
   const Partition partition = Chain({1000, 10, 1000, 10, 1000});
-  const MemoryPlan plan = PlanMemory(partition, {});
+  const MemoryPlan plan = *PlanMemory(partition, {});
   EXPECT_EQ(plan.arena_bytes, 4032 + 64);
   EXPECT_EQ(Verify(plan, partition), absl::OkStatus());
 }
@@ -52,7 +52,7 @@ TEST(MemoryPlan, ManyTensorsNeedLittleMoreThanWhatLivesAtOnce) {
   std::vector<int64_t> sizes;
   for (int i = 0; i < 5000; ++i) sizes.push_back(16 * (1 + i * 7919 % 64));
   const Partition partition = Chain(sizes);
-  const MemoryPlan plan = PlanMemory(partition, {});
+  const MemoryPlan plan = *PlanMemory(partition, {});
   EXPECT_EQ(Verify(plan, partition), absl::OkStatus());
   EXPECT_LE(plan.arena_bytes, 4 * 64 * 64);  // two of the largest, twice
 }
@@ -61,7 +61,7 @@ TEST(MemoryPlan, WhatIsWrittenOverLivesThroughIt) {
   Partition partition = Chain({100, 100, 100});
   // The last kernel overwrites the first intermediate, so the third one cannot take its bytes.
   partition.groups.back().updates = {1};
-  const MemoryPlan plan = PlanMemory(partition, {});
+  const MemoryPlan plan = *PlanMemory(partition, {});
   EXPECT_EQ(plan.arena_bytes, 3 * 448);
   EXPECT_EQ(Verify(plan, partition), absl::OkStatus());
 }
@@ -69,7 +69,7 @@ TEST(MemoryPlan, WhatIsWrittenOverLivesThroughIt) {
 TEST(MemoryPlan, WhatACopyReadsLivesToTheEnd) {
   Partition partition = Chain({100, 100, 100});
   partition.copies.push_back({1, Tensor::Kind::kOutput, 1});
-  const MemoryPlan plan = PlanMemory(partition, {});
+  const MemoryPlan plan = *PlanMemory(partition, {});
   EXPECT_EQ(plan.arena_bytes, 3 * 448);
   EXPECT_EQ(Verify(plan, partition), absl::OkStatus());
 }
@@ -79,7 +79,7 @@ TEST(MemoryPlan, TensorsAreAlignedAsTheTargetWants) {
   for (const int64_t alignment : {64, 256, 16}) {
     drivers::Target target;
     target.limits.buffer_alignment = alignment;
-    MemoryPlan plan = PlanMemory(partition, target);
+    MemoryPlan plan = *PlanMemory(partition, target);
     EXPECT_EQ(plan.alignment, std::max<int64_t>(alignment, 64));
     EXPECT_EQ(plan.arena_bytes, alignment == 256 ? 2 * 512 : 2 * 448);
     EXPECT_EQ(Verify(plan, partition), absl::OkStatus());
@@ -89,9 +89,18 @@ TEST(MemoryPlan, TensorsAreAlignedAsTheTargetWants) {
   }
 }
 
+TEST(MemoryPlan, TensorsThatNoMemoryHoldsAreRefused) {
+  // Alive at once, so that offsets would overflow, and more than are placed by size.
+  Partition partition = Chain(std::vector<int64_t>(1100, int64_t{1} << 56));
+  partition.groups.back().reads.assign(1100, 0);
+  for (int i = 0; i < 1100; ++i) partition.groups.back().reads[i] = i + 1;
+  EXPECT_TRUE(absl::IsResourceExhausted(PlanMemory(partition, {}).status()));
+  EXPECT_TRUE(PlanMemory(Chain({int64_t{1} << 56}), {}).ok());
+}
+
 TEST(MemoryPlan, VerifyFindsOverlap) {
   const Partition partition = Chain({100, 100});
-  MemoryPlan plan = PlanMemory(partition, {});
+  MemoryPlan plan = *PlanMemory(partition, {});
   plan.offsets[2] = plan.offsets[1];
   EXPECT_EQ(Verify(plan, partition).message(), "tensors t1 and t2 overlap in the arena");
   plan.offsets[2] = 32;
@@ -120,9 +129,9 @@ TEST(OrderGroups, FinishesOneBranchBeforeTheNext) {
     reducers.push_back(reduce);
   }
   partition.groups = {makers[0], makers[1], reducers[0], reducers[1]};
-  EXPECT_EQ(PlanMemory(partition, {}).arena_bytes, 2 * 4032);
+  EXPECT_EQ(PlanMemory(partition, {})->arena_bytes, 2 * 4032);
   OrderGroups(&partition);
-  EXPECT_EQ(PlanMemory(partition, {}).arena_bytes, 4032);
+  EXPECT_EQ(PlanMemory(partition, {})->arena_bytes, 4032);
 }
 
 }  // namespace

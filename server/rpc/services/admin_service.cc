@@ -225,8 +225,9 @@ class AdminService final : public v1::AdminService::CallbackService {
     if (!caller.ok()) return Reply(parts_, context, caller.status());
     // The settings and their text.
     const int64_t bytes = 2 * parts_.settings->GetStatistics().bytes;
-    return Later(context, *caller, bytes, response, [this, response]() -> absl::Status {
+    return Later(context, *caller, bytes, response, [=, this, caller = *caller]() -> absl::Status {
       auto exported = parts_.settings->Export();
+      Audit(*parts_.audit, parts_.clock, caller, "export_settings", "", exported.status());
       if (!exported.ok()) return exported.status();
       response->set_settings(static_cast<uint32_t>(exported->settings));
       response->set_text(std::move(exported->text));

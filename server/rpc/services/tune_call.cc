@@ -28,10 +28,10 @@ constexpr uint32_t kDefaultSeconds = 60;
 constexpr uint32_t kSecondsMax = 24 * 3600;
 constexpr absl::Duration kInterval = absl::Milliseconds(200);
 
-// What the thread that tunes tells the call.
+// The progress and the end of a tuning.
 class Tuning {
  public:
-  // Of each kernel, only the latest is kept until it is sent.
+  // Keeps only the latest progress of each kernel until it is sent.
   void Add(const TuneProgress& progress) ABSL_LOCKS_EXCLUDED(mutex_) {
     absl::MutexLock lock(&mutex_);
     if (!unsent_.empty() && unsent_.back().number == progress.number) unsent_.pop_back();
@@ -158,9 +158,11 @@ std::vector<runtime::ManagedDevice*> DevicesOf(const runtime::Program& program) 
 // Tunes on a thread of its own: there is one for each device, and the claim is on at least one.
 absl::StatusOr<std::shared_ptr<Tuning>> Begin(const ProgramServiceParts& parts,
                                               const std::shared_ptr<runtime::Program>& program,
-                                              const v1::TuneProgramRequest& request) {
+                                              const v1::TuneProgramRequest& request,
+                                              std::shared_ptr<memory::Account> host) {
   auto options = OptionsOf(request);
   if (!options.ok()) return options.status();
+  options->host = std::move(host);
   // Its digest only: the message may be for another user.
   auto claimed = parts.program_tuner->Begin(DevicesOf(*program),
                                             absl::StrCat("the program ", program->short_digest()));
@@ -187,7 +189,7 @@ grpc::ServerWriteReactor<v1::TuneProgramResponse>* BeginTuning(
     const ProgramServiceParts& parts, const grpc::CallbackServerContext& context,
     const auth::Principal& caller, const std::shared_ptr<runtime::Program>& program,
     const v1::TuneProgramRequest& request) {
-  auto tuning = Begin(parts, program, request);
+  auto tuning = Begin(parts, program, request, parts.registry->GetUser(caller.user)->host);
   Audit(*parts.audit, parts.clock, caller, "tune_program", program->short_digest(),
         tuning.status());
   if (!tuning.ok()) return new Refusal<v1::TuneProgramResponse>(End(parts, tuning.status()));
