@@ -512,9 +512,11 @@ TEST_F(CliTest, TuneShowsALineForEachKernel) {
   EXPECT_EQ(programs_.tuned.seconds(), 5);
   EXPECT_EQ(programs_.tuned.beam_width(), 2);
   EXPECT_TRUE(programs_.tuned.force());
-  EXPECT_THAT(out(), ContainsRegex("KERNEL +BEFORE +NOW +RATIO +SHARE\n"
-                                   "matmul_1 +2.00 ms +1.00 ms +2.00 +75%  faster\n"
-                                   "sum_2 +- +- +- +25%  failed: no.*runner\n$"));
+  EXPECT_THAT(out(),
+              ContainsRegex("KERNEL +BEFORE +NOW +RATIO +SHARE\n"
+                            "matmul_1 +2.00 ms +1.00 ms +2.00 +75%  faster\n"
+                            "sum_2 +- +- +- +25%  failed: no.*runner\n"
+                            "The program has the faster kernels when it is next defined.\n$"));
   ASSERT_EQ(Run({"tune", "train_step", "--json"}), 0) << error();
   EXPECT_EQ(programs_.tuned.seconds(), 60);
   EXPECT_EQ(programs_.tuned.beam_width(), 4);

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <limits>
+#include <utility>
 
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
@@ -41,7 +42,8 @@ absl::StatusOr<TuneOptions> ParseTuneOptions(const std::vector<std::string>& arg
     } else if (argument == "--seconds" || argument == "--width") {
       uint32_t& value = argument == "--width" ? options.width : options.seconds;
       if (++i == arguments.size() || !absl::SimpleAtoi(arguments[i], &value) || value == 0)
-        return absl::InvalidArgumentError(absl::StrCat(argument, " takes a number, at least 1"));
+        return absl::InvalidArgumentError(
+            absl::StrCat(argument, " takes a number, 1 to 4294967295"));
     } else if (!argument.empty() && argument[0] == '-') {
       return absl::InvalidArgumentError(absl::StrCat("unknown option ", argument));
     } else if (options.program.empty()) {
@@ -91,6 +93,11 @@ std::string LineOf(const Progress& progress) {
                          Column(Percent(progress.share()), 5), OutcomeOf(progress));
 }
 
+void ShowHeader(const Invocation& invocation) {
+  invocation.out << absl::StrFormat("%-32s %8s %8s %6s %5s\n", "KERNEL", "BEFORE", "NOW", "RATIO",
+                                    "SHARE");
+}
+
 // On a terminal the line of a kernel changes until its search ends; elsewhere it is written then.
 void ShowProgress(const Invocation& invocation, const Progress& progress) {
   const bool is_searching = progress.state() == Progress::SEARCHING;
@@ -127,20 +134,20 @@ absl::Status TuneProgram(Invocation& invocation) {
   SetDeadline(context, static_cast<int>(std::min(options->seconds, seconds_max)) + kSecondsToEnd);
   const auto stub = v1::ProgramService::NewStub(invocation.channel);
   const auto call = stub->TuneProgram(&context, request);
-  if (!invocation.json) {
-    invocation.out << absl::StrFormat("%-32s %8s %8s %6s %5s\n", "KERNEL", "BEFORE", "NOW", "RATIO",
-                                      "SHARE")
-                   << std::flush;
-  }
   Progress progress;
+  bool has_begun = false, is_faster = false;
   while (call->Read(&progress)) {
+    is_faster = is_faster || progress.state() == Progress::FASTER;
     if (!invocation.json) {
+      if (!std::exchange(has_begun, true)) ShowHeader(invocation);
       ShowProgress(invocation, progress);
     } else if (absl::Status status = invocation.PrintJsonLine(progress); !status.ok()) {
       return status;
     }
   }
   if (invocation.terminal && progress.state() == Progress::SEARCHING) invocation.out << '\n';
+  if (is_faster && !invocation.json)
+    invocation.out << "The program has the faster kernels when it is next defined.\n";
   return invocation.Check(call->Finish());
 }
 

@@ -27,9 +27,9 @@ TrialsInProcesses(TrialCommand command) {
     options.on_lost = [name = kernel.name, on = device.name()](const std::string& why) {
       log::Warning("trial_process_lost", {{"kernel", name}, {"device", on}, {"why", why}});
     };
-    auto trials = ProcessTrials::Make(kernel, device.info().target, kSeed, std::move(options));
-    if (!trials.ok()) return trials.status();
-    return std::make_unique<FairTrials>(*std::move(trials), device.dispatcher(),
+    auto trials =
+        ProcessTrials::MakeUnopened(kernel, device.info().target, kSeed, std::move(options));
+    return std::make_unique<FairTrials>(std::move(trials), device.dispatcher(),
                                         FairTrials::Options{.step_seconds = 0,
                                                             .steady_now = device.clock().steady,
                                                             .label = "trial of " + kernel.name});

@@ -18,6 +18,9 @@ constexpr char kInternalUser[] = "<tuner>";
 // The least that a user may have.
 constexpr double kWeightMin = 1.0 / quota::kUsualWeight;
 
+// A loop that waits for each of its runs lets one step in between two of them.
+constexpr double kStepsInASlice = 8;
+
 // A list of this length is alone on the device: the queue hands it over when nothing is in flight,
 // and nothing else until it has ended.
 double SecondsAlone(const fairness::QueueLimits& limits) { return limits.credit_seconds(); }
@@ -186,7 +189,7 @@ FairTrials::FairTrials(std::unique_ptr<TrialRunner> runner, fairness::Dispatcher
       dispatcher_(dispatcher),
       options_(std::move(options)),
       step_seconds_(options_.step_seconds > 0 ? options_.step_seconds
-                                              : SecondsAlone(dispatcher.limits()) / 2),
+                                              : SecondsAlone(dispatcher.limits()) / kStepsInASlice),
       flow_(dispatcher.AddFlow(kInternalUser, kWeightMin, fairness::Priority::kBatch)) {
   KILN_CHECK(options_.steady_now != nullptr);
 }

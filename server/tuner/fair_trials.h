@@ -27,7 +27,7 @@ namespace kiln::tuner {
 class FairTrials : public TrialRunner {
  public:
   struct Options {
-    // 0: half of the queue's slice.
+    // 0: an eighth of the queue's slice.
     double step_seconds = 0;
     std::function<absl::Time()> steady_now;
     std::string label;  // in the log

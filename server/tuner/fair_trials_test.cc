@@ -129,13 +129,14 @@ class FairTrialsTest : public ::testing::Test {
  protected:
   void SetUp() override { Start(/*seconds=*/0.5); }
 
-  void Start(double seconds) {
+  void Start(double seconds, double step_seconds = 2) {
     auto runner = std::make_unique<ScriptedRunner>(events_, seconds);
     runner_ = runner.get();
     trials_ = std::make_unique<FairTrials>(
         std::move(runner), dispatcher_,
-        FairTrials::Options{
-            .step_seconds = 0, .steady_now = [this] { return events_.now(); }, .label = "matmul"});
+        FairTrials::Options{.step_seconds = step_seconds,
+                            .steady_now = [this] { return events_.now(); },
+                            .label = "matmul"});
     trial_ = *trials_->Load({});
   }
 
@@ -150,7 +151,7 @@ class FairTrialsTest : public ::testing::Test {
   bool IsIdle() { return dispatcher_.WaitIdle(absl::ZeroDuration()); }
 
   Events events_;
-  // A slice of 4 s, so steps of 2 s.
+  // A slice of 4 s.
   Dispatcher dispatcher_{"cpu:0", [this] { return events_.now(); },
                          fairness::QueueLimits{.slice_seconds = 4}};
   const fairness::FairQueue::FlowId ann_ = dispatcher_.AddFlow("ann", 100);
@@ -167,6 +168,12 @@ TEST_F(FairTrialsTest, DividesATimeIntoSteps) {
   EXPECT_THAT(events_.Take(), ElementsAre("prepare random", "time 1", "time 4", "time 4"));
   EXPECT_DOUBLE_EQ(dispatcher_.device_seconds(), 4.5);
   EXPECT_TRUE(IsIdle());
+}
+
+TEST_F(FairTrialsTest, AStepIsAnEighthOfASliceUnlessItIsSet) {
+  Start(/*seconds=*/0.25, /*step_seconds=*/0);
+  ASSERT_TRUE(trial_->Time(5, kAmpleSeconds).ok());
+  EXPECT_THAT(events_.Take(), ElementsAre("prepare random", "time 1", "time 2", "time 2"));
 }
 
 TEST_F(FairTrialsTest, ALongRunIsOneStep) {

@@ -88,10 +88,16 @@ ProcessTrials::~ProcessTrials() = default;
 absl::StatusOr<std::unique_ptr<ProcessTrials>> ProcessTrials::Make(const kernel::Kernel& kernel,
                                                                    const drivers::Target& target,
                                                                    uint64_t seed, Options options) {
-  std::unique_ptr<ProcessTrials> trials(
-      new ProcessTrials(kernel, target, seed, std::move(options)));
+  auto trials = MakeUnopened(kernel, target, seed, std::move(options));
   if (absl::Status status = trials->Open(); !status.ok()) return status;
   return trials;
+}
+
+std::unique_ptr<ProcessTrials> ProcessTrials::MakeUnopened(const kernel::Kernel& kernel,
+                                                           const drivers::Target& target,
+                                                           uint64_t seed, Options options) {
+  return std::unique_ptr<ProcessTrials>(
+      new ProcessTrials(kernel, target, seed, std::move(options)));
 }
 
 absl::Status ProcessTrials::Prepare(const Inputs& inputs) {

@@ -57,6 +57,11 @@ class ProcessTrials : public TrialRunner {
   static absl::StatusOr<std::unique_ptr<ProcessTrials>> Make(const kernel::Kernel& kernel,
                                                              const drivers::Target& target,
                                                              uint64_t seed, Options options);
+  // The same without the process: the first trial starts it, so that Stop can end it meanwhile, and
+  // returns these errors.
+  static std::unique_ptr<ProcessTrials> MakeUnopened(const kernel::Kernel& kernel,
+                                                     const drivers::Target& target, uint64_t seed,
+                                                     Options options);
   ~ProcessTrials() override;
 
   absl::Status Prepare(const Inputs& inputs) override ABSL_LOCKS_EXCLUDED(mutex_);

@@ -84,10 +84,32 @@ absl::Status AlreadyTuning(const runtime::ManagedDevice& device, const std::stri
 }
 
 absl::Status Stopped() {
-  return errors::WithReason(absl::UnavailableError("daemon is shutting down"), "SHUTTING_DOWN");
+  return errors::WithReason(
+      absl::UnavailableError(
+          "the daemon stops; what was found for kernels before this one is stored"),
+      "TUNING_STOPPED");
 }
 
+absl::Status Cancelled() { return absl::CancelledError("the tuning was cancelled"); }
+
 }  // namespace
+
+void Cancellation::Cancel() {
+  absl::MutexLock lock(&mutex_);
+  is_cancelled_ = true;
+  if (runner_ != nullptr) runner_->Stop(Cancelled());
+}
+
+bool Cancellation::is_cancelled() const {
+  absl::MutexLock lock(&mutex_);
+  return is_cancelled_;
+}
+
+void Cancellation::SetRunner(TrialRunner* runner) {
+  absl::MutexLock lock(&mutex_);
+  runner_ = runner;
+  if (is_cancelled_ && runner_ != nullptr) runner_->Stop(Cancelled());
+}
 
 std::string_view TuneStateName(TuneState state) { return kStateNames[static_cast<int>(state)]; }
 
@@ -114,16 +136,19 @@ std::vector<KernelToTune> KernelsOf(const runtime::Program& program) {
   return kernels;
 }
 
-// A runner that Stop stops.
+// A runner that Stop and a cancellation stop.
 class Tuner::Running {
  public:
-  Running(Tuner& tuner, TrialRunner& runner) : tuner_(tuner), runner_(runner) {
+  Running(Tuner& tuner, TrialRunner& runner, Cancellation* cancellation)
+      : tuner_(tuner), runner_(runner), cancellation_(cancellation) {
+    if (cancellation_ != nullptr) cancellation_->SetRunner(&runner_);
     absl::MutexLock lock(&tuner_.mutex_);
     const bool is_new = tuner_.running_.insert(&runner_).second;
     KILN_CHECK(is_new);
     if (tuner_.stopped_) runner_.Stop(Stopped());
   }
   ~Running() {
+    if (cancellation_ != nullptr) cancellation_->SetRunner(nullptr);
     absl::MutexLock lock(&tuner_.mutex_);
     tuner_.running_.erase(&runner_);
   }
@@ -133,6 +158,7 @@ class Tuner::Running {
  private:
   Tuner& tuner_;
   TrialRunner& runner_;
+  Cancellation* const cancellation_;
 };
 
 // One call of Tune.
@@ -176,13 +202,14 @@ class Tuner::Work {
 
  private:
   bool IsCancelled() const {
-    return tuner_.stopped_ || (options_.cancelled && options_.cancelled());
+    return tuner_.stopped_ ||
+           (options_.cancellation != nullptr && options_.cancellation->is_cancelled());
   }
   double Elapsed() const { return absl::ToDoubleSeconds(parts_.clock.steady() - start_); }
 
   absl::StatusOr<TuneSummary> Result() const {
     if (tuner_.stopped_) return Stopped();
-    if (IsCancelled()) return absl::CancelledError("the tuning was cancelled");
+    if (IsCancelled()) return Cancelled();
     const bool none = summary_.faster + summary_.kept + summary_.skipped == 0;
     if (none && !first_error_.ok()) return first_error_;
     return summary_;
@@ -236,10 +263,10 @@ class Tuner::Work {
     const drivers::Target& target = to_tune.device->info().target;
     const auto runner = parts_.make_runner(*kernel, *to_tune.device);
     if (!runner.ok()) return runner.status();
-    const Running running(tuner_, **runner);
+    const Running running(tuner_, **runner, options_.cancellation.get());
     const auto compile =
         [this](const workers::KernelJob& job) -> absl::StatusOr<drivers::KernelImage> {
-      if (IsCancelled()) return absl::CancelledError("the tuning was cancelled");
+      if (IsCancelled()) return Cancelled();
       return parts_.compile(job);
     };
     const search::Space space(*kernel, target, search::MachineOf(target));

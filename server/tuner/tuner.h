@@ -71,6 +71,20 @@ struct TuneProgress {
   double fraction_done = 0;  // of everything
 };
 
+// Ends one tuning soon, also a candidate that hangs. Thread-safe.
+class Cancellation {
+ public:
+  void Cancel() ABSL_LOCKS_EXCLUDED(mutex_);
+  bool is_cancelled() const ABSL_LOCKS_EXCLUDED(mutex_);
+  // What runs candidates now; null: nothing does. Outlives the next call.
+  void SetRunner(TrialRunner* runner) ABSL_LOCKS_EXCLUDED(mutex_);
+
+ private:
+  mutable absl::Mutex mutex_;
+  bool is_cancelled_ ABSL_GUARDED_BY(mutex_) = false;
+  TrialRunner* runner_ ABSL_GUARDED_BY(mutex_) = nullptr;
+};
+
 struct TuneOptions {
   double seconds = 60;  // for all kernels; a batch of candidates that has begun ends
   int width = 4;
@@ -79,7 +93,7 @@ struct TuneOptions {
   // Pays for the results that are compared. Null: they are not charged.
   std::shared_ptr<memory::Account> host = nullptr;
   std::function<void(const TuneProgress&)> on_progress = nullptr;  // may be null
-  std::function<bool()> cancelled = nullptr;                       // may be null
+  std::shared_ptr<Cancellation> cancellation = nullptr;            // may be null
 };
 
 struct TuneSummary {

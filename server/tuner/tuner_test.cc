@@ -231,12 +231,12 @@ TEST_F(TunerTest, ASearchWithoutTimeIsNotComplete) {
 
 TEST_F(TunerTest, ACancelledTuningKeepsTheKernelsThatItHasFinished) {
   world_.improvable = {"a", "b"};
-  bool is_cancelled = false;
+  const auto cancellation = std::make_shared<Cancellation>();
   const auto summary = Tune({.on_progress =
                                  [&](const TuneProgress& progress) {
-                                   is_cancelled = is_cancelled || progress.kernel == "a";
+                                   if (progress.kernel == "a") cancellation->Cancel();
                                  },
-                             .cancelled = [&] { return is_cancelled; }});
+                             .cancellation = cancellation});
   EXPECT_TRUE(absl::IsCancelled(summary.status())) << summary.status();
   EXPECT_THAT(world_.searched, ElementsAre("b", "a"));
   EXPECT_NE(StoredOf(128)->setting, "");
@@ -287,7 +287,7 @@ TEST_F(TunerTest, DevicesThatComputeNothingOrDrainAreRefused) {
 
 TEST_F(TunerTest, AStoppedTunerBeginsNothing) {
   tuner_->Stop();
-  EXPECT_EQ(errors::Reason(tuner_->Begin({&device_}, "p").status()), "SHUTTING_DOWN");
+  EXPECT_EQ(errors::Reason(tuner_->Begin({&device_}, "p").status()), "TUNING_STOPPED");
   EXPECT_TRUE(absl::IsUnavailable(Tune().status()));
   EXPECT_THAT(world_.searched, ElementsAre());
 }

@@ -1,7 +1,6 @@
 #include "server/rpc/services/tune_call.h"
 
 #include <algorithm>
-#include <atomic>
 #include <deque>
 #include <optional>
 #include <string>
@@ -53,11 +52,11 @@ class Tuning {
     absl::MutexLock lock(&mutex_);
     return unsent_.empty() ? ended_ : std::nullopt;
   }
-  void Cancel() { is_unwanted_ = true; }
-  bool is_unwanted() const { return is_unwanted_; }
+  const std::shared_ptr<tuner::Cancellation>& cancellation() const { return cancellation_; }
 
  private:
-  std::atomic<bool> is_unwanted_{false};
+  const std::shared_ptr<tuner::Cancellation> cancellation_ =
+      std::make_shared<tuner::Cancellation>();
   absl::Mutex mutex_;
   std::deque<TuneProgress> unsent_ ABSL_GUARDED_BY(mutex_);
   std::optional<absl::Status> ended_ ABSL_GUARDED_BY(mutex_);
@@ -109,7 +108,7 @@ class TuneCall : public Watch<v1::TuneProgramResponse> {
   }
 
  private:
-  ~TuneCall() override { tuning_->Cancel(); }
+  ~TuneCall() override { tuning_->cancellation()->Cancel(); }
 
   Next Fill(v1::TuneProgramResponse* response, grpc::Status* end) override {
     // Checked each time, since the caller may be revoked.
@@ -169,7 +168,7 @@ absl::StatusOr<std::shared_ptr<Tuning>> Begin(const ProgramServiceParts& parts,
   if (!claimed.ok()) return claimed.status();
   const auto tuning = std::make_shared<Tuning>();
   options->on_progress = [tuning](const TuneProgress& progress) { tuning->Add(progress); };
-  options->cancelled = [tuning] { return tuning->is_unwanted(); };
+  options->cancellation = tuning->cancellation();
   parts.tunings->Schedule(
       [program_tuner = parts.program_tuner, tuning, options = *std::move(options),
        claim = std::shared_ptr<tuner::Tuner::Claim>(*std::move(claimed)),

@@ -1,6 +1,8 @@
 """`kiln tune` against a kilnd that searches in processes of its own."""
 
+import contextlib
 import json
+import os
 import pathlib
 import signal
 import subprocess
@@ -120,3 +122,24 @@ def test_a_tuning_ends_with_its_client_and_with_the_daemon(daemon):
                      stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
     eventually(lambda: trial_processes(daemon))
     assert daemon.stop(signal.SIGTERM) == 0
+
+
+def test_a_candidate_that_hangs_keeps_nobody_waiting(daemon):
+    run_client(daemon)
+    tuning = subprocess.Popen([KILN, "tune", "network", "--seconds", "86400", "--width", "64"], env=daemon.environment(),
+                              stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    for _ in range(3):
+        eventually(lambda: trial_processes(daemon))
+        for child in trial_processes(daemon):
+            with contextlib.suppress(ProcessLookupError):  # it was replaced since
+                os.kill(child, signal.SIGSTOP)
+        assert run_client(daemon) == pytest.approx(RESULTS)
+    # Its client's end ends it, whatever it does.
+    eventually(lambda: trial_processes(daemon))
+    for child in trial_processes(daemon):
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(child, signal.SIGSTOP)
+    tuning.kill()
+    tuning.wait()
+    eventually(lambda: "event=tune_ended" in daemon.log.read_text())
+    eventually(lambda: not trial_processes(daemon))

@@ -235,7 +235,7 @@ TEST_F(TuneTest, ADaemonThatStopsEndsIt) {
                 .ok();
   }));
   LetGo();
-  EXPECT_EQ(Reason(call->Finish()), "SHUTTING_DOWN");
+  EXPECT_EQ(Reason(call->Finish()), "TUNING_STOPPED");
   stop.join();
 }
 
