@@ -199,10 +199,13 @@ TEST_F(ProcessTrialsTest, EndsAProcessThatDoesNotAnswer) {
   const auto incumbent = Load(Compiled());
   ASSERT_TRUE(incumbent->Time(1, kAmple).ok());
   const auto endless = Plant(kLoopsAndBlocksSignals);
-  const absl::Status status = endless->Time(1, 0).status();
-  EXPECT_TRUE(absl::IsDeadlineExceeded(status)) << status;
+  absl::Status status;
+  // If the process stops the run before it has begun, it answers.
+  while (lost_.empty()) {
+    status = endless->Time(1, 0).status();
+    ASSERT_TRUE(absl::IsDeadlineExceeded(status)) << status;
+  }
   EXPECT_THAT(status.message(), HasSubstr("its process did not answer within "));
-  EXPECT_THAT(lost_, SizeIs(1));
   EXPECT_TRUE(incumbent->Time(1, kAmple).ok());
 }
 
