@@ -196,7 +196,7 @@ void Program::Validate() const {
         buffer.kind == Buffer::Kind::kInput || buffer.kind == Buffer::Kind::kPlace;
     if (fetched[i] > 0) KILN_CHECK_EQ(fetched[i], buffer.bytes) << BufferText(buffer);
     const int written = writers[i] + (fetched[i] > 0 ? 1 : 0);
-    // What has no bytes is not fetched.
+    // Buffers without bytes are not fetched.
     KILN_CHECK(written == (is_given ? 0 : 1) || (written == 0 && buffer.bytes == 0))
         << BufferText(buffer) << " is written " << written << " times";
     KILN_CHECK_LE(buffer.first, buffer.last) << BufferText(buffer);

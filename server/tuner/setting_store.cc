@@ -11,8 +11,8 @@
 namespace kiln::tuner {
 namespace {
 
-// Of the table's columns. Entries have a version of their own, because a table of an earlier
-// version is dropped.
+// The version of the table's columns. Entries have a version of their own, because a table of an
+// earlier version is dropped.
 constexpr int64_t kTableVersion = 1;
 constexpr uint64_t kEntryVersion = 1;
 

@@ -21,7 +21,7 @@ struct TunedSetting {
   int version = 1;       // search::kSettingVersion of `setting`
   // As text, which ends with a line feed. Empty: nothing was faster than the heuristic's.
   std::string setting;
-  // Of one launch: with the heuristic's schedule, and with this one.
+  // Seconds of one launch with the heuristic's schedule, and with this one.
   double seconds_before = 0;
   double seconds_after = 0;
   double roofline_seconds = 0;              // the least that the hardware allows; 0: unknown

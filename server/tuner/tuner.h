@@ -61,7 +61,7 @@ struct TuneProgress {
   TuneState state = TuneState::kSearching;
   std::string why = "";
   double share = 0;  // of the program's device time
-  // Of one launch; 0: not known yet.
+  // Seconds of one launch; 0: not known yet.
   double seconds_before = 0;
   double seconds_now = 0;
   double roofline_seconds = 0;
@@ -163,7 +163,7 @@ class Tuner {
   absl::Mutex mutex_;
   // The program that is being tuned on a device.
   std::map<runtime::ManagedDevice*, std::string> claimed_ ABSL_GUARDED_BY(mutex_);
-  // Of the kernels that are being searched: at most one for each claim.
+  // What runs candidates now: at most one for each claim.
   std::set<TrialRunner*> running_ ABSL_GUARDED_BY(mutex_);
 };
 
