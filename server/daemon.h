@@ -90,7 +90,7 @@ class Daemon {
   std::unique_ptr<Implementation> implementation_;
 };
 
-// "0.1.0".
+// Of the form "0.2.0".
 std::string DaemonVersion();
 
 }  // namespace kiln

@@ -7,6 +7,7 @@
 #include <sstream>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
 #include "absl/time/clock.h"
 #include "clients/cli/command.h"
@@ -741,6 +742,46 @@ TEST_F(CliTest, WrongUsageIsTwoAndHelpIsZero) {
     EXPECT_EQ(Run({std::string(command.name), "--help"}), 0);
     EXPECT_THAT(out(), HasSubstr("usage: kiln " + std::string(command.name)));
   }
+}
+
+TEST_F(CliTest, VersionIsThisProgramsAndTheDaemons) {
+  ASSERT_EQ(Run({"version"}), 0) << error();
+  EXPECT_THAT(out(), HasSubstr("kiln   " + ClientVersion() + "\nkilnd  "));
+  ASSERT_EQ(Run({"--version"}), 0);
+  EXPECT_EQ(out(), "kiln " + ClientVersion() + "\n");
+}
+
+TEST(Cli, VersionIsKnownWithoutADaemon) {
+  std::ostringstream out, error;
+  EXPECT_EQ(Main({"version", "--address", "unix:/nowhere/kilnd.sock"}, out, error), 1);
+  EXPECT_EQ(out.str(), "kiln   " + ClientVersion() + "\n");
+  EXPECT_THAT(error.str(), HasSubstr("no kilnd answers"));
+}
+
+TEST(Completion, WordsAreThoseOfTheHelp) {
+  const Command command = {"tune", "[export FILE|list]", "",
+                           "  PROGRAM       a digest\n"
+                           "    --seconds N   for all kernels\n"
+                           "  import FILE   stores them\n"
+                           "    words in the middle\n"
+                           "The last line.\n",
+                           nullptr};
+  const std::vector<std::string> words = WordsOf(command);
+  EXPECT_EQ(
+      absl::StrJoin(words, " "),
+      "export list --seconds import --json --address --token --ca --help --certificate --key");
+}
+
+TEST(Completion, EachShellGetsEveryCommand) {
+  for (const char* shell : {"bash", "zsh", "fish"}) {
+    std::ostringstream out, error;
+    ASSERT_EQ(Main({"completion", shell}, out, error), 0) << error.str();
+    for (const Command& command : AllCommands())
+      EXPECT_THAT(out.str(), HasSubstr(std::string(command.name))) << shell;
+  }
+  std::ostringstream out, error;
+  EXPECT_EQ(Main({"completion", "ksh"}, out, error), 2);
+  EXPECT_THAT(error.str(), HasSubstr("expected bash, zsh or fish"));
 }
 
 TEST(Cli, NoDaemonSaysWhereItLookedAndWhatToDo) {

@@ -67,6 +67,14 @@ absl::Status RunTop(Invocation& invocation);
 absl::Status RunTune(Invocation& invocation);
 absl::Status RunQuota(Invocation& invocation);
 absl::Status RunAudit(Invocation& invocation);
+absl::Status RunVersion(Invocation& invocation);
+absl::Status RunCompletion(Invocation& invocation);
+
+// Of the form "0.2.0".
+std::string ClientVersion();
+
+// Returns the words and options that may follow the command, as its usage and help name them.
+std::vector<std::string> WordsOf(const Command& command);
 
 absl::Span<const Command> AllCommands();
 

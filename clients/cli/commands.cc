@@ -81,6 +81,12 @@ constexpr Command kCommands[] = {
      "  --follow   continues with new events\n"
      "  --json     prints one event on each line\n",
      RunAudit},
+    {"version", "", "shows the versions of this program and of the daemon", "", RunVersion},
+    {"completion", "bash|zsh|fish", "prints a script with which a shell completes commands",
+     "  bash   for example: eval \"$(kiln completion bash)\"\n"
+     "  zsh    a file _kiln in a folder of $fpath\n"
+     "  fish   a file kiln.fish in ~/.config/fish/completions\n",
+     RunCompletion},
 };
 
 const Command* Find(std::string_view name) {
@@ -93,7 +99,7 @@ const Command* Find(std::string_view name) {
 void PrintUsage(std::ostream& out) {
   out << "usage: kiln COMMAND [--json] [--address ADDRESS]\n\n";
   for (const Command& command : kCommands) {
-    out << absl::StrFormat("  %-9s %-15s  %s\n", command.name, command.arguments, command.summary);
+    out << absl::StrFormat("  %-10s %-21s  %s\n", command.name, command.arguments, command.summary);
   }
   out << "\n  --json             prints the daemon's answer as JSON\n"
          "  --address ADDRESS  unix:/path or host:port; default: $KILN_ADDRESS, then the local "
@@ -204,6 +210,10 @@ int Main(absl::Span<const std::string> arguments, std::ostream& out, std::ostrea
   if (!options.ok()) {
     error << "kiln: " << Printable(std::string(options.status().message())) << '\n';
     return 2;
+  }
+  if (options->rest.size() == 1 && options->rest[0] == "--version") {
+    out << "kiln " << ClientVersion() << '\n';
+    return 0;
   }
   // Requested usage is output; usage instead of a result is an error.
   if (options->rest.empty() || options->rest[0] == "help") {

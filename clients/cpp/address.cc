@@ -1,12 +1,15 @@
 #include "clients/cpp/address.h"
 
 #include <fcntl.h>
+#include <sys/socket.h>
 #include <sys/stat.h>
+#include <sys/un.h>
 #include <unistd.h>
 
 #include <cerrno>
 #include <cstdlib>
 #include <cstring>
+#include <vector>
 
 #include "absl/cleanup/cleanup.h"
 #include "absl/strings/ascii.h"
@@ -18,6 +21,7 @@ namespace kiln::client {
 namespace {
 
 constexpr char kDefaultPort[] = "7433";
+constexpr char kSystemFolder[] = "/run/kiln";  // of a daemon that the system started
 
 std::string AsGrpcAddress(const std::string& address) {
   for (const char* scheme : {"unix:", "dns:", "ipv4:", "ipv6:"})
@@ -43,6 +47,21 @@ std::string Canonical(const std::string& address) {
   constexpr absl::string_view kLocal = "localhost:";
   return absl::StartsWith(target, kLocal) ? absl::StrCat("127.0.0.1:", target.substr(kLocal.size()))
                                           : target;
+}
+
+// Returns whether a process accepts connections at a Unix socket. The file alone says nothing: it
+// stays if its daemon is killed.
+bool Answers(const std::string& path) {
+  sockaddr_un address = {};
+  address.sun_family = AF_UNIX;
+  if (path.size() >= sizeof(address.sun_path)) return false;
+  memcpy(address.sun_path, path.data(), path.size());
+  const int probe = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+  if (probe < 0) return false;
+  const absl::Cleanup close_probe = [probe] { close(probe); };
+  if (connect(probe, reinterpret_cast<const sockaddr*>(&address), sizeof(address)) == 0)
+    return true;
+  return errno == EAGAIN;  // its queue of connections is full
 }
 
 absl::Status CannotRead(const std::string& path, int error) {
@@ -84,7 +103,7 @@ Surroundings ProcessSurroundings() {
             if (value == nullptr || *value == '\0') return std::nullopt;
             return value;
           },
-          .exists = [](const std::string& path) { return access(path.c_str(), F_OK) == 0; },
+          .answers = Answers,
           .user_id = getuid(),
           .read = ReadFile};
 }
@@ -92,12 +111,14 @@ Surroundings ProcessSurroundings() {
 std::string FindAddress(const std::string& given, const Surroundings& surroundings) {
   if (!given.empty()) return AsGrpcAddress(given);
   if (auto address = surroundings.environment("KILN_ADDRESS")) return AsGrpcAddress(*address);
-  std::string folder = absl::StrCat("/tmp/kiln-", surroundings.user_id);
-  if (auto runtime = surroundings.environment("XDG_RUNTIME_DIR")) {
-    folder = absl::StrCat(*runtime, "/kiln");
+  std::vector<std::string> folders = {absl::StrCat("/tmp/kiln-", surroundings.user_id),
+                                      kSystemFolder};
+  if (auto runtime = surroundings.environment("XDG_RUNTIME_DIR"))
+    folders.insert(folders.begin(), absl::StrCat(*runtime, "/kiln"));
+  for (const std::string& folder : folders) {
+    const std::string socket = absl::StrCat(folder, "/kilnd.sock");
+    if (surroundings.answers(socket)) return absl::StrCat("unix:", socket);
   }
-  const std::string socket = folder + "/kilnd.sock";
-  if (surroundings.exists(socket)) return "unix:" + socket;
   return absl::StrCat("127.0.0.1:", kDefaultPort);
 }
 

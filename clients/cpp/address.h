@@ -13,7 +13,7 @@ namespace kiln::client {
 // The environment that the rule depends on. Injected, so that tests do not depend on the machine's.
 struct Surroundings {
   std::function<std::optional<std::string>(const std::string& name)> environment;
-  std::function<bool(const std::string& path)> exists;
+  std::function<bool(const std::string& path)> answers;  // whether a process listens at the socket
   unsigned user_id = 0;
   // Returns a file's text. NOT_FOUND: the file does not exist; INVALID_ARGUMENT: it cannot be read,
   // is not a regular file (a device has no end), or is larger than `bytes_max`. The messages name
@@ -23,8 +23,9 @@ struct Surroundings {
 Surroundings ProcessSurroundings();
 
 // Returns the daemon's address in gRPC's form ("unix:/path" or "host:port"): `given` if it is not
-// empty, else $KILN_ADDRESS, else the socket $XDG_RUNTIME_DIR/kiln/kilnd.sock or
-// /tmp/kiln-$UID/kilnd.sock if it exists, else 127.0.0.1:7433. A path ("/run/kilnd.sock") is taken
+// empty, else $KILN_ADDRESS, else the first of the sockets $XDG_RUNTIME_DIR/kiln/kilnd.sock,
+// /tmp/kiln-$UID/kilnd.sock and /run/kiln/kilnd.sock (the system's daemon) at which a process
+// listens, else 127.0.0.1:7433. A path ("/run/kilnd.sock") is taken
 // as a socket, and a host without a port gets port 7433.
 std::string FindAddress(const std::string& given, const Surroundings& surroundings);
 

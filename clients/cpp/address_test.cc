@@ -1,5 +1,9 @@
 #include "clients/cpp/address.h"
 
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <unistd.h>
+
 #include <fstream>
 #include <map>
 #include <set>
@@ -16,7 +20,7 @@ Surroundings Fake(const std::map<std::string, std::string>& variables,
             if (found == variables.end()) return std::nullopt;
             return found->second;
           },
-          .exists = [files](const std::string& path) { return files.contains(path); },
+          .answers = [files](const std::string& path) { return files.contains(path); },
           .user_id = 1000,
           .read = [](const std::string&, size_t) { return absl::NotFoundError("no file"); }};
 }
@@ -37,6 +41,30 @@ TEST(FindAddress, SocketOfTheRuntimeFolder) {
 TEST(FindAddress, SocketOfTheTemporaryFolder) {
   EXPECT_EQ(FindAddress("", Fake({}, {"/tmp/kiln-1000/kilnd.sock"})),
             "unix:/tmp/kiln-1000/kilnd.sock");
+}
+
+TEST(FindAddress, ASocketAtWhichNothingListensIsSkipped) {
+  // As after a daemon was killed: the file of its socket is still there.
+  const auto surroundings = Fake({{"XDG_RUNTIME_DIR", "/run/user/1000"}}, {"/run/kiln/kilnd.sock"});
+  EXPECT_EQ(FindAddress("", surroundings), "unix:/run/kiln/kilnd.sock");
+}
+
+TEST(ProcessSurroundings, OnlyASocketWithAListenerAnswers) {
+  const std::string path = testing::TempDir() + "/answers.sock";
+  unlink(path.c_str());
+  const auto answers = ProcessSurroundings().answers;
+  EXPECT_FALSE(answers(path));
+  sockaddr_un address = {};
+  address.sun_family = AF_UNIX;
+  path.copy(address.sun_path, sizeof(address.sun_path) - 1);
+  const int listener = socket(AF_UNIX, SOCK_STREAM, 0);
+  ASSERT_EQ(bind(listener, reinterpret_cast<const sockaddr*>(&address), sizeof(address)), 0);
+  ASSERT_EQ(listen(listener, 1), 0);
+  EXPECT_TRUE(answers(path));
+  close(listener);
+  EXPECT_FALSE(answers(path));
+  EXPECT_FALSE(answers(std::string(200, 'a')));
+  unlink(path.c_str());
 }
 
 TEST(FindAddress, LoopbackPortWhereThereIsNoSocket) {

@@ -21,7 +21,7 @@ Surroundings Around(std::map<std::string, std::string> variables, const std::str
             if (found == variables.end()) return std::nullopt;
             return found->second;
           },
-          .exists = [](const std::string&) { return false; },
+          .answers = [](const std::string&) { return false; },
           .read = [file](const std::string& path, size_t) -> absl::StatusOr<std::string> {
             if (path != kFile || file.empty()) return absl::NotFoundError("no file");
             return file;

@@ -11,13 +11,14 @@ def test_an_explicit_address_is_the_only_one():
     assert candidates(None, {"KILN_ADDRESS": "other:1"}, 7) == ["other:1"]
 
 
-def test_without_one_the_local_socket_comes_before_the_loopback_port(tmp_path):
-    socket = tmp_path / "kiln" / "kilnd.sock"
-    environment = {"XDG_RUNTIME_DIR": str(tmp_path)}
-    assert candidates(None, environment, 4294967) == ["127.0.0.1:7433"]
-    socket.parent.mkdir()
-    socket.touch()
-    assert candidates(None, environment, 4294967) == [f"unix:{socket}", "127.0.0.1:7433"]
+def test_without_one_the_local_sockets_come_before_the_loopback_port():
+    environment = {"XDG_RUNTIME_DIR": "/run/user/7"}
+    sockets = ["/run/user/7/kiln/kilnd.sock", "/tmp/kiln-7/kilnd.sock", "/run/kiln/kilnd.sock"]
+    assert candidates(None, environment, 7, lambda path: False) == ["127.0.0.1:7433"]
+    assert candidates(None, environment, 7, lambda path: True) == [
+        *(f"unix:{path}" for path in sockets), "127.0.0.1:7433"]
+    for path in sockets:
+        assert candidates(None, environment, 7, path.__eq__) == [f"unix:{path}", "127.0.0.1:7433"]
 
 
 @pytest.mark.parametrize(

@@ -9,6 +9,7 @@
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "server/auth/accounts.h"
+#include "server/daemon.h"
 #include "server/tuner/tuned_setting.h"
 #include "tests/server/client.h"
 #include "tests/server/test_daemon.h"
@@ -195,7 +196,7 @@ TEST_F(AdminTest, DaemonCacheAndUsers) {
   grpc::ClientContext daemon_context, cache_context, clear_context, users_context;
   v1::GetDaemonResponse daemon;
   ASSERT_TRUE(client_.admin->GetDaemon(&daemon_context, {}, &daemon).ok());
-  EXPECT_EQ(daemon.version(), "0.1.0");
+  EXPECT_EQ(daemon.version(), DaemonVersion());
   EXPECT_EQ(daemon.listening(0), daemon_.address());
   EXPECT_EQ(daemon.cache_path(), daemon_.folder() + "/cache/kernels.sqlite");
   EXPECT_FALSE(daemon.draining());
@@ -342,10 +343,11 @@ TEST_F(AdminTest, MetricsCountWhatHappened) {
         "kiln_queue_wait_seconds_count{device=\"cpu:0\"} 10\n",
         "kiln_kernel_cache_misses_total 1\n", "kiln_program_cache_misses_total 1\n",
         "kiln_host_memory_bytes{use=\"blobs\"} 0\n", "kiln_host_memory_refused_total 0\n",
-        "kiln_user_runs_total{user=\"", "kiln_kernel_cache_rejected_total 0\n",
-        "kiln_build_info{version=\"0.1.0\"} 1\n"}) {
+        "kiln_user_runs_total{user=\"", "kiln_kernel_cache_rejected_total 0\n"}) {
     EXPECT_THAT(text, HasSubstr(line));
   }
+  EXPECT_THAT(text,
+              HasSubstr(absl::StrCat("kiln_build_info{version=\"", DaemonVersion(), "\"} 1\n")));
   EXPECT_THAT(text, ContainsRegex("\nkiln_kernel_duration_seconds_count\\{device=\"cpu:0\",user=\""
                                   "[^\"]*\",program=\"[0-9a-f]+\",kernel=\"add\"\\} [1-4]\n"));
   // Under the digest prefix that `kiln programs` shows.

@@ -1,14 +1,16 @@
 """Addresses of daemons."""
 
 import os
-from typing import List, Mapping, Optional
+from typing import Callable, List, Mapping, Optional
 
 from kiln._basics.errors import InvalidArgument
 
 DEFAULT_PORT = 7433
+_SYSTEM_SOCKET = "/run/kiln/kilnd.sock"  # of a daemon that the system started
 
 
-def candidates(address: Optional[str], environment: Mapping[str, str], uid: int) -> List[str]:
+def candidates(address: Optional[str], environment: Mapping[str, str], uid: int,
+               exists: Callable[[str], bool] = os.path.exists) -> List[str]:
     """Returns gRPC targets to try, in order.
 
     An explicit address or $KILN_ADDRESS is the only one; otherwise the local sockets that exist,
@@ -19,8 +21,8 @@ def candidates(address: Optional[str], environment: Mapping[str, str], uid: int)
         return [normalize(explicit)]
     folder = environment.get("XDG_RUNTIME_DIR")
     sockets = [f"{folder}/kiln/kilnd.sock"] if folder else []
-    sockets.append(f"/tmp/kiln-{uid}/kilnd.sock")
-    found = [f"unix:{path}" for path in sockets if os.path.exists(path)]
+    sockets += [f"/tmp/kiln-{uid}/kilnd.sock", _SYSTEM_SOCKET]
+    found = [f"unix:{path}" for path in sockets if exists(path)]
     return [*found, f"127.0.0.1:{DEFAULT_PORT}"]
 
 

@@ -1,7 +1,9 @@
 """A session with a daemon: buffers, programs, uploads and downloads."""
 
+import contextlib
 import itertools
 import os
+import sys
 import threading
 import weakref
 from collections import OrderedDict
@@ -16,6 +18,7 @@ from kiln._proto.kiln.v1 import device_pb2, program_pb2, session_pb2
 from kiln._session.address import candidates
 from kiln._session.handles import Buffer, Device, Program, ProgramInfo, device_of, info_of
 from kiln._session.login import Login, find, with_elsewhere
+from kiln._session.own_daemon import log_file, one_at_a_time, start as start_daemon
 from kiln._session.placements import from_wire, to_wire
 from kiln._session.refused import explain
 from kiln._session.rpc import call
@@ -474,17 +477,17 @@ _default_lock = threading.RLock()
 
 
 def connect(address: Optional[str] = None, device: str = "", lease_seconds: int = 0, *,
-            batch: bool = False, snapshot_seconds: int = 0,
+            batch: bool = False, snapshot_seconds: int = 0, start: bool = False,
             token: str = "", ca: str = "", certificate: str = "", key: str = "") -> Connection:
     """Connects to a daemon and makes this the connection that tensors use from now on.
 
     `address` is "host:port" or the path of a Unix socket. Without one: $KILN_ADDRESS, else the
-    local daemon's socket ($XDG_RUNTIME_DIR/kiln/kilnd.sock, /tmp/kiln-$UID/kilnd.sock), else
-    127.0.0.1:7433. `device` is a device's name, such as "cpu:0". `lease_seconds` is how long the
-    daemon keeps the session and its tensors without hearing from this process, whether the
-    connection is lost or the process was killed, by SIGTERM as well (0: the daemon's default, 15
-    minutes, or 2 at its Unix socket). A shorter lease frees memory sooner and tolerates only
-    shorter outages.
+    socket of a local daemon ($XDG_RUNTIME_DIR/kiln/kilnd.sock, /tmp/kiln-$UID/kilnd.sock,
+    /run/kiln/kilnd.sock), else 127.0.0.1:7433. `device` is a device's name, such as "cpu:0".
+    `lease_seconds` is how long the daemon keeps the session and its tensors without hearing from
+    this process, whether the connection is lost or the process was killed, by SIGTERM as well (0:
+    the daemon's default, 15 minutes, or 2 at its Unix socket). A shorter lease frees memory sooner
+    and tolerates only shorter outages.
 
     Arrays that are sent to another machine again are not transferred if the daemon still has them.
     That is off for addresses of this machine, where hashing takes longer than sending. An address
@@ -501,6 +504,12 @@ def connect(address: Optional[str] = None, device: str = "", lease_seconds: int 
     >>> connection = kiln.connect(snapshot_seconds=60)
     >>> weights = kiln.zeros(3).realize()  # survives whatever happens to the daemon
 
+    With `start`, if no daemon runs on this machine, one is started: $KILND, else the one of the
+    Python distribution `kilnd`, else the one on the PATH. It outlives this process. No address may
+    be set.
+
+    >>> connection = kiln.connect(start=True)  # the running one, if there is one
+
     `token` identifies the caller to a shared daemon, and `ca` is a PEM file with the authority of
     the daemon's certificate ("system": those that this machine knows). `certificate` and `key` are
     the caller's own. Without them: $KILN_TOKEN, $KILN_CA, $KILN_CERTIFICATE, $KILN_KEY, else these
@@ -514,9 +523,29 @@ def connect(address: Optional[str] = None, device: str = "", lease_seconds: int 
     >>> connection is kiln.default_connection()
     True
     """
-    return open_default(
-        Login(address or "", token, ca, certificate, key), device, lease_seconds, batch,
-        snapshot_seconds=snapshot_seconds)
+    def connected() -> Connection:
+        return open_default(
+            Login(address or "", token, ca, certificate, key), device, lease_seconds, batch,
+            snapshot_seconds=snapshot_seconds)
+
+    try:
+        return connected()
+    except _errors.Unavailable as error:
+        if not start:
+            raise
+        named = find(Login(address or ""), os.environ).address
+        if named:
+            raise _errors.Unavailable(
+                f"{error.message}\nNo daemon was started, because one is expected at {named} "
+                "(connect(address), $KILN_ADDRESS or ~/.config/kiln/config.toml)") from None
+    with one_at_a_time(os.environ):
+        # Another process may have started one in the meantime.
+        with contextlib.suppress(_errors.Unavailable):
+            return connected()
+        process = start_daemon(os.environ)
+    print(f"kiln: started kilnd as process {process}; its log is {log_file(os.environ)}",
+          file=sys.stderr)
+    return connected()
 
 
 def open_default(given: Login, device: str = "", lease_seconds: int = 0, batch: bool = False,
@@ -550,9 +579,8 @@ def open_default(given: Login, device: str = "", lease_seconds: int = 0, batch: 
             _default, _default_pid = connection, os.getpid()
         return connection
     explained = explained or (
-        "no kilnd answers. Start one on this machine with `kilnd`, or name one on another machine "
-        "with "
-        "kiln.connect(\"host:port\") or KILN_ADDRESS")
+        "no kilnd answers. Start one on this machine with `kilnd` or kiln.connect(start=True), or "
+        "name one on another machine with kiln.connect(\"host:port\") or KILN_ADDRESS")
     raise _errors.Unavailable(
         explained + with_elsewhere(login) + ". Tried:\n  " + "\n  ".join(tried))
 
