@@ -784,6 +784,56 @@ TEST(Completion, EachShellGetsEveryCommand) {
   EXPECT_THAT(error.str(), HasSubstr("expected bash, zsh or fish"));
 }
 
+TEST(Cli, AnUnknownCommandIsOneLineWithTheMostSimilarOne) {
+  std::ostringstream out, error;
+  EXPECT_EQ(Main({"tnue"}, out, error), 2);
+  EXPECT_EQ(error.str(), "kiln: unknown command tnue; did you mean `kiln tune`?\n");
+  error.str("");
+  EXPECT_EQ(Main({"photosynthesis"}, out, error), 2);
+  EXPECT_EQ(error.str(), "kiln: unknown command photosynthesis; `kiln help` lists the commands\n");
+  error.str("");
+  EXPECT_EQ(Main({std::string(100000, 'x')}, out, error), 2);
+  EXPECT_THAT(error.str(), HasSubstr("`kiln help`"));
+}
+
+TEST(Cli, OutputThatCannotBeWrittenIsAFailure) {
+  std::ofstream full("/dev/full");
+  std::ostringstream error;
+  EXPECT_EQ(Main({"completion", "bash"}, full, error), 1);
+  EXPECT_THAT(error.str(), HasSubstr("could not be written"));
+}
+
+TEST(Table, IsAsWideAsTheTerminalAtMost) {
+  Table table({"driver", ">devices", "why not more"});
+  table.Add({"cuda", "0", "the driver is not installed; install version 525 or a newer one"});
+  table.Add({"cpu", "12", ""});
+  std::ostringstream wide, narrow;
+  table.Print(wide);
+  EXPECT_THAT(wide.str(), HasSubstr("cuda          0  the driver is not installed; install version "
+                                    "525 or a newer one\n"));
+  SetColumnsMax(narrow, 40);
+  table.Print(narrow);
+  EXPECT_EQ(narrow.str(),
+            "DRIVER  DEVICES  WHY NOT MORE\n"
+            "cuda          0  the driver is not\n"
+            "                 installed; install\n"
+            "                 version 525 or a newer\n"
+            "                 one\n"
+            "cpu          12\n");
+}
+
+TEST(Table, LongWordsAreBrokenBetweenCharactersAndNumbersStayWhole) {
+  Table table({"name", ">bytes"});
+  table.Add({"äöüäöüäöüäöüäöü", "1234567890123"});
+  std::ostringstream out;
+  SetColumnsMax(out, 10);  // narrower than a column may become
+  table.Print(out);
+  EXPECT_EQ(out.str(),
+            "NAME                  BYTES\n"
+            "äöüäöüäöüäöü  1234567890123\n"
+            "äöü\n");
+}
+
 TEST(Cli, NoDaemonSaysWhereItLookedAndWhatToDo) {
   std::ostringstream out, error;
   EXPECT_EQ(Main({"devices", "--address", "unix:/nowhere/kilnd.sock"}, out, error), 1);

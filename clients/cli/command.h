@@ -10,6 +10,7 @@
 
 #include "absl/status/status.h"
 #include "absl/types/span.h"
+#include "clients/cpp/login.h"
 
 namespace google::protobuf {
 class Message;
@@ -28,8 +29,9 @@ struct Invocation {
   bool json = false;      // print only the daemon's answer, as JSON (Protocol Buffers' mapping)
   bool terminal = false;  // `out` is a terminal
   std::string address;
-  std::string elsewhere;  // see client::Login in clients/cpp/login.h
+  std::string elsewhere;  // see client::Login
   std::shared_ptr<grpc::Channel> channel;
+  client::Login given;  // what the arguments say, for commands that connect by themselves
   std::ostream& out;
   std::ostream& error;  // for output that is not a result
 
@@ -53,6 +55,9 @@ struct Command {
   std::string_view summary;
   std::string_view help;  // lines about arguments and columns; may be empty
   absl::Status (*run)(Invocation&);
+  // The command gets no channel, address and `elsewhere`: it needs no daemon, or connects by
+  // itself.
+  bool connects_itself = false;
 };
 
 absl::Status RunDevices(Invocation& invocation);
@@ -69,6 +74,7 @@ absl::Status RunQuota(Invocation& invocation);
 absl::Status RunAudit(Invocation& invocation);
 absl::Status RunVersion(Invocation& invocation);
 absl::Status RunCompletion(Invocation& invocation);
+absl::Status RunDoctor(Invocation& invocation);
 
 // Of the form "0.2.0".
 std::string ClientVersion();

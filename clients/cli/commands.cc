@@ -1,15 +1,20 @@
 // The list of subcommands, and the parsing of the command line.
 #include <grpcpp/grpcpp.h>
+#include <sys/ioctl.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cstring>
 #include <iostream>
+#include <numeric>
+#include <utility>
 
 #include "absl/status/statusor.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "clients/cli/command.h"
+#include "clients/cli/table.h"
 #include "clients/cpp/login.h"
 #include "proto/text/printable.h"
 
@@ -86,7 +91,12 @@ constexpr Command kCommands[] = {
      "  bash   for example: eval \"$(kiln completion bash)\"\n"
      "  zsh    a file _kiln in a folder of $fpath\n"
      "  fish   a file kiln.fish in ~/.config/fish/completions\n",
-     RunCompletion},
+     RunCompletion, /*connects_itself=*/true},
+    {"doctor", "", "finds out why a daemon cannot be used",
+     "Checks the address, login, certificate, versions, round trip, devices and drivers, and says\n"
+     "for each problem how to solve it. The exit status is 1 if there is one; warnings (warn) are\n"
+     "none.\n",
+     RunDoctor, /*connects_itself=*/true},
 };
 
 const Command* Find(std::string_view name) {
@@ -177,28 +187,77 @@ absl::StatusOr<std::shared_ptr<grpc::Channel>> OpenChannel(const client::Login& 
   return client::OpenChannel(login, arguments, client::ProcessSurroundings());
 }
 
+// Connects, if the command wants that.
+absl::Status Connect(const Command& command, Invocation& invocation) {
+  if (command.connects_itself) return absl::OkStatus();
+  const auto login = client::FindLogin(invocation.given, client::ProcessSurroundings());
+  if (!login.ok()) return login.status();
+  auto channel = OpenChannel(*login);
+  if (!channel.ok()) return channel.status();
+  invocation.address = login->address;
+  invocation.elsewhere = login->elsewhere;
+  invocation.channel = *std::move(channel);
+  return absl::OkStatus();
+}
+
+// The columns of the terminal; 0: there is none, or it does not say.
+int TerminalColumns() {
+  winsize size = {};
+  return ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) == 0 ? size.ws_col : 0;
+}
+
 int Run(const Command& command, CommonOptions options, std::ostream& out, std::ostream& error) {
-  const auto login = client::FindLogin(options.login, client::ProcessSurroundings());
-  const auto channel = login.ok() ? OpenChannel(*login) : login.status();
-  if (!channel.ok()) {
-    error << "kiln " << command.name << ": " << Printable(std::string(channel.status().message()))
-          << '\n';
-    return 2;
-  }
   Invocation invocation{.arguments = std::move(options.rest),
                         .json = options.json,
                         .terminal = &out == &std::cout && isatty(STDOUT_FILENO) != 0,
-                        .address = login->address,
-                        .elsewhere = login->elsewhere,
-                        .channel = *channel,
+                        .given = std::move(options.login),
                         .out = out,
                         .error = error};
+  auto report = [&](const absl::Status& status) {
+    error << "kiln " << command.name << ": " << Printable(std::string(status.message())) << '\n';
+  };
+  if (const absl::Status status = Connect(command, invocation); !status.ok()) {
+    report(status);
+    return 2;
+  }
+  if (invocation.terminal) SetColumnsMax(out, TerminalColumns());
   const absl::Status status = command.run(invocation);
+  // Scripts must not take half of a result for the whole.
+  if (!out.flush()) {
+    report(absl::UnknownError("the output could not be written completely"));
+    return 1;
+  }
   if (status.ok()) return 0;
-  error << "kiln " << command.name << ": " << Printable(std::string(status.message())) << '\n';
+  if (!status.message().empty()) report(status);
   if (status.code() != absl::StatusCode::kInvalidArgument) return 1;
   error << "`kiln " << command.name << " --help` shows how to call it\n";
   return 2;
+}
+
+// Returns how many letters must be changed, added or removed to make one word of the other
+// (V. I. Levenshtein, 1965).
+size_t Distance(std::string_view one, std::string_view other) {
+  std::vector<size_t> row(other.size() + 1);
+  std::iota(row.begin(), row.end(), size_t{0});
+  for (size_t i = 1; i <= one.size(); ++i) {
+    size_t diagonal = std::exchange(row[0], i);
+    for (size_t j = 1; j <= other.size(); ++j) {
+      const size_t changed = diagonal + (one[i - 1] == other[j - 1] ? 0 : 1);
+      diagonal = std::exchange(row[j], std::min({changed, row[j] + 1, row[j - 1] + 1}));
+    }
+  }
+  return row.back();
+}
+
+// Names the most similar command, if one is similar.
+std::string Suggestion(const std::string& unknown) {
+  if (unknown.size() > 32) return "";
+  const Command& nearest = *std::min_element(
+      std::begin(kCommands), std::end(kCommands), [&](const Command& one, const Command& other) {
+        return Distance(unknown, one.name) < Distance(unknown, other.name);
+      });
+  if (Distance(unknown, nearest.name) > 2) return "";
+  return absl::StrCat("; did you mean `kiln ", std::string(nearest.name), "`?");
 }
 
 }  // namespace
@@ -222,8 +281,9 @@ int Main(absl::Span<const std::string> arguments, std::ostream& out, std::ostrea
   }
   const Command* command = Find(options->rest[0]);
   if (command == nullptr) {
-    error << "kiln: unknown command " << Printable(options->rest[0]) << "\n\n";
-    PrintUsage(error);
+    const std::string suggestion = Suggestion(options->rest[0]);
+    error << "kiln: unknown command " << Printable(options->rest[0])
+          << (suggestion.empty() ? "; `kiln help` lists the commands" : suggestion) << '\n';
     return 2;
   }
   if (options->help) {

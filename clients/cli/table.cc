@@ -1,11 +1,39 @@
 #include "clients/cli/table.h"
 
 #include <algorithm>
+#include <ios>
+#include <utility>
 
 #include "absl/strings/ascii.h"
 #include "proto/text/printable.h"
 
 namespace kiln::cli {
+namespace {
+
+constexpr size_t kCellWidthMin = 12;  // of a column that is made narrower
+
+// Where a stream keeps the columns of its terminal.
+int ColumnsSlot() {
+  static const int slot = std::ios_base::xalloc();
+  return slot;
+}
+
+// Removes from `text` what fits a line of `width` columns, and returns it. Breaks at a space if
+// there is one.
+std::string TakeLine(std::string& text, size_t width) {
+  if (Width(text) <= width) return std::exchange(text, "");
+  size_t end = 0;
+  for (size_t columns = 0; end < text.size(); ++end) {
+    if ((text[end] & 0xC0) != 0x80 && ++columns > width) break;
+  }
+  const size_t space = text.rfind(' ', end);
+  if (space != std::string::npos && space > 0) end = space;
+  std::string line = text.substr(0, end);
+  text.erase(0, text[end] == ' ' ? end + 1 : end);
+  return line;
+}
+
+}  // namespace
 
 size_t Width(const std::string& text) {
   // Continuation bytes of UTF-8 take no column.
@@ -27,24 +55,53 @@ void Table::Add(std::vector<std::string> cells) {
   rows_.push_back(std::move(cells));
 }
 
-void Table::Print(std::ostream& out) const {
+void SetColumnsMax(std::ostream& out, int columns) { out.iword(ColumnsSlot()) = columns; }
+
+std::vector<size_t> Table::Widths(size_t columns_max) const {
   std::vector<size_t> widths;
+  size_t total = 2 * (titles_.size() - 1);
   for (size_t column = 0; column < titles_.size(); ++column) {
     size_t width = Width(titles_[column]);
     for (const auto& row : rows_) width = std::max(width, Width(row[column]));
     widths.push_back(width);
+    total += width;
   }
-  auto print_row = [&](const std::vector<std::string>& row) {
+  while (columns_max != 0 && total > columns_max) {
+    size_t* widest = nullptr;
+    for (size_t column = 0; column < widths.size(); ++column) {
+      const size_t least = std::max(kCellWidthMin, Width(titles_[column]));
+      if (!flush_right_[column] && widths[column] > least &&
+          (widest == nullptr || widths[column] > *widest))
+        widest = &widths[column];
+    }
+    if (widest == nullptr) break;
+    --*widest;
+    --total;
+  }
+  return widths;
+}
+
+void Table::Print(std::ostream& out) const {
+  const std::vector<size_t> widths = Widths(static_cast<size_t>(out.iword(ColumnsSlot())));
+  auto print_line = [&](const std::vector<std::string>& cells) {
     std::string line;
-    for (size_t column = 0; column < row.size(); ++column) {
-      const std::string padding(widths[column] - Width(row[column]), ' ');
+    for (size_t column = 0; column < cells.size(); ++column) {
+      const size_t width = Width(cells[column]);
+      const std::string padding(std::max(widths[column], width) - width, ' ');
       if (column > 0) line += "  ";
-      line += flush_right_[column] ? padding + row[column] : row[column] + padding;
+      line += flush_right_[column] ? padding + cells[column] : cells[column] + padding;
     }
     out << absl::StripTrailingAsciiWhitespace(line) << '\n';
   };
-  print_row(titles_);
-  for (const auto& row : rows_) print_row(row);
+  print_line(titles_);
+  for (std::vector<std::string> rest : rows_) {
+    do {
+      std::vector<std::string> line(rest.size());
+      for (size_t column = 0; column < rest.size(); ++column)
+        line[column] = TakeLine(rest[column], widths[column]);
+      print_line(line);
+    } while (std::any_of(rest.begin(), rest.end(), [](const auto& cell) { return !cell.empty(); }));
+  }
 }
 
 }  // namespace kiln::cli

@@ -9,29 +9,9 @@ import numpy as np
 import pytest
 from kiln._session import connection as _connection
 from kiln._session.login import Login, find
+from certificates import certificate, expired
 from eventually import GIVE_UP_SECONDS
 from kilnd_process import Kilnd, build_folder
-
-
-def certificate(folder, name="server"):
-    """Returns a certificate for 127.0.0.1 that is its own authority, and its key."""
-    paths = folder / f"{name}.pem", folder / f"{name}.key"
-    subprocess.run(
-        ["openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes", "-days", "2",
-         "-subj", "/CN=box", "-addext", "subjectAltName=IP:127.0.0.1", "-out", paths[0], "-keyout", paths[1]],
-        check=True, capture_output=True)
-    return paths
-
-
-def expired(folder):
-    """Returns an expired certificate, and its key."""
-    _, key = certificate(folder, "expired")
-    request = subprocess.run(["openssl", "req", "-new", "-key", key, "-subj", "/CN=box"], check=True,
-                             capture_output=True)
-    chain = folder / "expired.pem"
-    subprocess.run(["openssl", "x509", "-req", "-signkey", key, "-days", "-1", "-out", chain], check=True,
-                   input=request.stdout, capture_output=True)
-    return chain, key
 
 
 def test_a_user_trains_over_tls_with_a_token(tmp_path):
