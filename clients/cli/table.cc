@@ -5,12 +5,14 @@
 #include <utility>
 
 #include "absl/strings/ascii.h"
+#include "absl/strings/str_split.h"
 #include "proto/text/printable.h"
 
 namespace kiln::cli {
 namespace {
 
-constexpr size_t kCellWidthMin = 12;  // of a column that is made narrower
+// Words up to this width are not broken: names, targets, parts of sentences.
+constexpr size_t kWordWidthMax = 24;
 
 // Where a stream keeps the columns of its terminal.
 int ColumnsSlot() {
@@ -31,6 +33,13 @@ std::string TakeLine(std::string& text, size_t width) {
   std::string line = text.substr(0, end);
   text.erase(0, text[end] == ' ' ? end + 1 : end);
   return line;
+}
+
+size_t LongestWord(const std::string& text) {
+  size_t longest = 0;
+  const std::vector<std::string> words = absl::StrSplit(text, ' ');
+  for (const std::string& word : words) longest = std::max(longest, Width(word));
+  return longest;
 }
 
 }  // namespace
@@ -58,19 +67,23 @@ void Table::Add(std::vector<std::string> cells) {
 void SetColumnsMax(std::ostream& out, int columns) { out.iword(ColumnsSlot()) = columns; }
 
 std::vector<size_t> Table::Widths(size_t columns_max) const {
-  std::vector<size_t> widths;
+  std::vector<size_t> widths, least;
   size_t total = 2 * (titles_.size() - 1);
   for (size_t column = 0; column < titles_.size(); ++column) {
     size_t width = Width(titles_[column]);
-    for (const auto& row : rows_) width = std::max(width, Width(row[column]));
+    size_t word = 0;
+    for (const auto& row : rows_) {
+      width = std::max(width, Width(row[column]));
+      word = std::max(word, LongestWord(row[column]));
+    }
+    least.push_back(std::max(Width(titles_[column]), std::min(word, kWordWidthMax)));
     widths.push_back(width);
     total += width;
   }
   while (columns_max != 0 && total > columns_max) {
     size_t* widest = nullptr;
     for (size_t column = 0; column < widths.size(); ++column) {
-      const size_t least = std::max(kCellWidthMin, Width(titles_[column]));
-      if (!flush_right_[column] && widths[column] > least &&
+      if (!flush_right_[column] && widths[column] > least[column] &&
           (widest == nullptr || widths[column] > *widest))
         widest = &widths[column];
     }
