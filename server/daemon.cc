@@ -157,6 +157,8 @@ struct Daemon::Implementation {
   bool IsForEverybody() const;
   // Otherwise scraping requires a token of a viewer or an admin.
   bool MayScrape(const std::optional<std::string>& token);
+  // Returns "" if a device takes new sessions and programs, else why none does.
+  std::string WhyNotReady() const;
   // Sessions are saved over restarts if their folder can be used. Call before creating the
   // registry.
   void OpenCheckpoints();
@@ -516,7 +518,8 @@ absl::Status Daemon::Implementation::Serve() {
                        .programs = *programs,
                        .blobs = blobs,
                        .host = *host,
-                       .kernel_cache = *kernel_cache});
+                       .kernel_cache = *kernel_cache,
+                       .certificate_expiry = server->CertificateExpiry()});
   });
   return ServeMetrics();
 }
@@ -537,6 +540,7 @@ absl::Status Daemon::Implementation::ServeMetrics() {
       scrape::Endpoint::Start({.address = config.metrics_listen,
                                .text = [this] { return metrics.Text(); },
                                .allow = [this](const auto& token) { return MayScrape(token); },
+                               .why_not_ready = [this] { return WhyNotReady(); },
                                .tls = [this] { return metrics_tls->current(); },
                                .steady_now = clock.steady});
   if (!started.ok()) return started.status();
@@ -548,6 +552,13 @@ absl::Status Daemon::Implementation::ServeMetrics() {
 // Accounts of the system and owners of certificates may be users, too.
 bool Daemon::Implementation::IsForEverybody() const {
   return users->nobody_known() && !config.system_users && config.tls_client_ca.empty();
+}
+
+std::string Daemon::Implementation::WhyNotReady() const {
+  const bool takes_work =
+      std::any_of(all_devices.begin(), all_devices.end(),
+                  [](const auto* device) { return device->health() == runtime::Health::kHealthy; });
+  return takes_work ? "" : "no device takes new work: each is draining or has failed";
 }
 
 bool Daemon::Implementation::MayScrape(const std::optional<std::string>& token) {

@@ -31,6 +31,7 @@ metrics::Gauges ReadGauges(const GaugeSources& sources) {
   const cache::KernelCache::Statistics statistics = sources.kernel_cache.GetStatistics();
   gauges.cache_bytes = statistics.bytes;
   gauges.cache_kernels = statistics.kernels;
+  gauges.certificate_expiry = sources.certificate_expiry;
   return gauges;
 }
 

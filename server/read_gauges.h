@@ -4,6 +4,7 @@
 
 #include <vector>
 
+#include "absl/time/time.h"
 #include "server/buffers/blob_store.h"
 #include "server/cache/kernel_cache.h"
 #include "server/memory/host_memory.h"
@@ -21,6 +22,7 @@ struct GaugeSources {
   const buffers::BlobStore& blobs;
   const memory::HostMemory& host;
   cache::KernelCache& kernel_cache;
+  absl::Time certificate_expiry;
 };
 // Thread-safe.
 metrics::Gauges ReadGauges(const GaugeSources& sources);

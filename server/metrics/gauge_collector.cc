@@ -127,6 +127,12 @@ std::vector<MetricFamily> GaugeCollector::Collect() const {
     families.push_back(std::move(family));
   families.push_back(HostMemoryByUse(now));
   families.push_back(HostMemoryRefused(now));
+  if (now.certificate_expiry != absl::InfiniteFuture()) {
+    families.push_back(GaugeFamily("kiln_tls_certificate_expiry_timestamp_seconds",
+                                   "When the TLS certificate expires, as a Unix time."));
+    AddSample(families.back(), "",
+              absl::ToDoubleSeconds(now.certificate_expiry - absl::UnixEpoch()));
+  }
   const std::pair<MetricFamily, int64_t> totals[] = {
       {GaugeFamily("kiln_host_memory_limit_bytes", "Limit of host memory held for clients."),
        now.host_memory_limit_bytes},

@@ -16,6 +16,7 @@
 #include "proto/check/check.h"
 #include "server/metrics/buckets.h"
 #include "server/metrics/gauge_collector.h"
+#include "server/metrics/process_collector.h"
 #include "server/metrics/program_collector.h"
 #include "server/metrics/prometheus_device.h"
 
@@ -101,6 +102,7 @@ struct Metrics::Implementation {
   std::shared_ptr<prometheus::Registry> registry;
   std::shared_ptr<GaugeCollector> gauges;
   std::shared_ptr<ProgramCollector> programs;
+  ProcessCollector process;
   DeviceFamilies families;
   prometheus::Family<Counter>& errors;
   Counter* compiles;
@@ -184,7 +186,8 @@ std::string Metrics::Text() const {
   std::vector<prometheus::MetricFamily> families = implementation_->registry->Collect();
   for (const prometheus::Collectable* more :
        {static_cast<const prometheus::Collectable*>(implementation_->gauges.get()),
-        static_cast<const prometheus::Collectable*>(implementation_->programs.get())}) {
+        static_cast<const prometheus::Collectable*>(implementation_->programs.get()),
+        static_cast<const prometheus::Collectable*>(&implementation_->process)}) {
     for (prometheus::MetricFamily& family : more->Collect()) families.push_back(std::move(family));
   }
   return prometheus::TextSerializer().Serialize(families);

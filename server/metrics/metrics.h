@@ -55,6 +55,7 @@ struct Gauges {
   int64_t host_memory_refused = 0;  // a counter
   int64_t cache_bytes = 0;
   int64_t cache_kernels = 0;
+  absl::Time certificate_expiry = absl::InfiniteFuture();  // InfiniteFuture: there is none
 };
 
 // The labels of a run: the user's name, empty for the daemon's own runs, and the first digits of

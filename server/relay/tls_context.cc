@@ -2,6 +2,9 @@
 
 #include <openssl/err.h>
 #include <openssl/ssl.h>
+#include <openssl/x509.h>
+
+#include <ctime>
 
 #include "absl/strings/str_cat.h"
 
@@ -72,6 +75,15 @@ absl::StatusOr<TlsContext> LoadTlsContext(const TlsFiles& files, Protocol protoc
   if (!files.client_ca.empty() && !TrustClients(context.get(), files.client_ca))
     return bad("client_ca", files.client_ca, "is not a file with certificates in PEM format");
   return context;
+}
+
+absl::Time ExpiryOf(const TlsContext& context) {
+  const X509* const certificate =
+      context == nullptr ? nullptr : SSL_CTX_get0_certificate(context.get());
+  std::tm time = {};
+  if (certificate == nullptr || ASN1_TIME_to_tm(X509_get0_notAfter(certificate), &time) != 1)
+    return absl::InfiniteFuture();
+  return absl::FromTM(time, absl::UTCTimeZone());
 }
 
 }  // namespace kiln::relay

@@ -7,6 +7,7 @@
 #include <string>
 
 #include "absl/status/statusor.h"
+#include "absl/time/time.h"
 
 struct ssl_ctx_st;
 
@@ -31,6 +32,9 @@ using TlsContext = std::shared_ptr<ssl_ctx_st>;
 // truncated, not PEM, or the key of another certificate.
 absl::StatusOr<TlsContext> LoadTlsContext(const TlsFiles& files,
                                           Protocol protocol = Protocol::kHttp2);
+
+// Returns when the certificate expires; InfiniteFuture without one.
+absl::Time ExpiryOf(const TlsContext& context);
 
 }  // namespace kiln::relay
 

@@ -272,4 +272,8 @@ void Server::Stop(absl::Duration patience) {
 
 void Server::ReloadTls() { implementation_->tls->Look(); }
 
+absl::Time Server::CertificateExpiry() const {
+  return relay::ExpiryOf(implementation_->tls->current());
+}
+
 }  // namespace kiln::rpc

@@ -48,6 +48,8 @@ class Server {
   void SetServing(const std::string& name, bool serving);
   // Reads the TLS files again if they were replaced (TlsReloader::Look).
   void ReloadTls();
+  // When the certificate in use expires; InfiniteFuture without TLS.
+  absl::Time CertificateExpiry() const;
   // Waits for the streams to end, which the caller must have told them to do. Then accepts no more
   // calls, waits for the open ones, and ends the rest. Each of the two waits takes at most
   // `patience`.

@@ -144,10 +144,18 @@ void Endpoint::Serve() {
 }
 
 Response Endpoint::Respond(const Request& request) const {
-  if (request.path != "/metrics")
-    return {.status = 404, .body = "not found: the only page is /metrics\n"};
+  const bool is_known =
+      request.path == "/metrics" || request.path == "/healthz" || request.path == "/readyz";
+  if (!is_known)
+    return {.status = 404, .body = "not found: the pages are /metrics, /healthz and /readyz\n"};
   if (request.method != "GET" && request.method != "HEAD")
     return {.status = 405, .body = "method not allowed: use GET\n"};
+  if (request.path == "/healthz") return {.body = "alive\n"};
+  if (request.path == "/readyz") {
+    const std::string why_not = options_.why_not_ready();
+    if (!why_not.empty()) return {.status = 503, .body = absl::StrCat(why_not, "\n")};
+    return {.body = "ready\n"};
+  }
   if (!options_.allow(request.password)) {
     return {.status = 401,
             .body = "/metrics requires the token of a viewer or an admin as the password\n",

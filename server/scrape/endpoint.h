@@ -24,19 +24,22 @@ namespace kiln::scrape {
 // Whether a client with this password, or without one, may scrape.
 using Allow = std::function<bool(const std::optional<std::string>& password)>;
 
-// Serves GET /metrics, on its own thread, which never blocks on a client: each client has a limited
-// time to send its request and to read the response. If one origin has too many connections, or
-// there are too many in total, the oldest one without a request is closed, so that slow clients do
-// not block others. Thread-safe.
+// Serves GET /metrics, and for supervisors such as Kubernetes /healthz (the process answers) and
+// /readyz (it takes new work; 503 if not), which need no password. Its own thread never blocks on a
+// client: each client has a limited time to send its request and to read the response. If one
+// origin has too many connections, or there are too many in total, the oldest one without a request
+// is closed, so that slow clients do not block others. Thread-safe.
 class Endpoint {
  public:
   static constexpr size_t kOfOriginMax = 64;
   static constexpr size_t kConnectionsMax = 256;
 
   struct Options {
-    std::string address;                       // "host:port"; port 0 chooses a free one
-    std::function<std::string()> text;         // the response; called on the serving thread
-    Allow allow;                               // called on the serving thread
+    std::string address;                // "host:port"; port 0 chooses a free one
+    std::function<std::string()> text;  // the response; called on the serving thread
+    Allow allow;                        // called on the serving thread
+    // Returns "" if the daemon takes new work, else the reason; called on the serving thread.
+    std::function<std::string()> why_not_ready;
     std::function<relay::TlsContext()> tls{};  // empty: plain HTTP
     std::function<absl::Time()> steady_now;
     absl::Duration request_patience = absl::Seconds(2);

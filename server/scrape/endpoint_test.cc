@@ -70,6 +70,7 @@ class EndpointTest : public ::testing::Test {
     auto started = Endpoint::Start({.address = "127.0.0.1:0",
                                     .text = [] { return std::string("kiln_sessions 3\n"); },
                                     .allow = std::move(allow),
+                                    .why_not_ready = [this] { return why_not_ready_; },
                                     .steady_now = [this] { return absl::FromUnixSeconds(now_); }});
     ASSERT_TRUE(started.ok()) << started.status();
     endpoint_ = *std::move(started);
@@ -81,6 +82,7 @@ class EndpointTest : public ::testing::Test {
   }
 
   std::atomic<int64_t> now_{1'000};
+  std::string why_not_ready_;  // set before Start
   std::unique_ptr<Endpoint> endpoint_;
 };
 
@@ -93,11 +95,29 @@ TEST_F(EndpointTest, ServesMetricsAlone) {
   EXPECT_THAT(Scrape("no request\r\n\r\n"), StartsWith("HTTP/1.1 400 "));
 }
 
+TEST_F(EndpointTest, SupervisorsAskWithoutAPasswordWhetherItIsAliveAndReady) {
+  Start([](const auto&) { return false; });
+  EXPECT_THAT(Scrape(), StartsWith("HTTP/1.1 401 "));
+  EXPECT_THAT(Scrape("GET /healthz HTTP/1.1\r\n\r\n"), HasSubstr("\r\n\r\nalive\n"));
+  EXPECT_THAT(Scrape("GET /readyz HTTP/1.1\r\n\r\n"), HasSubstr("\r\n\r\nready\n"));
+  EXPECT_THAT(Scrape("POST /readyz HTTP/1.1\r\n\r\n"), StartsWith("HTTP/1.1 405 "));
+}
+
+TEST_F(EndpointTest, ADaemonThatTakesNoWorkIsAliveButNotReady) {
+  why_not_ready_ = "draining";
+  Start();
+  EXPECT_THAT(Scrape("GET /healthz HTTP/1.1\r\n\r\n"), StartsWith("HTTP/1.1 200 "));
+  const std::string answer = Scrape("GET /readyz HTTP/1.1\r\n\r\n");
+  EXPECT_THAT(answer, StartsWith("HTTP/1.1 503 Service Unavailable\r\n"));
+  EXPECT_THAT(answer, HasSubstr("\r\n\r\ndraining\n"));
+}
+
 TEST_F(EndpointTest, APortThatIsTakenIsNamed) {
   Start();
   const auto second = Endpoint::Start({.address = absl::StrCat("127.0.0.1:", endpoint_->port()),
                                        .text = {},
                                        .allow = {},
+                                       .why_not_ready = {},
                                        .steady_now = SteadyNow});
   EXPECT_EQ(second.status().code(), absl::StatusCode::kUnavailable);
   EXPECT_THAT(std::string(second.status().message()), HasSubstr("--metrics_listen"));

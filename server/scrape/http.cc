@@ -26,6 +26,8 @@ const char* ReasonOf(int status) {
       return "Not Found";
     case 405:
       return "Method Not Allowed";
+    case 503:
+      return "Service Unavailable";
     default:
       return "Internal Server Error";
   }
