@@ -394,6 +394,7 @@ void Daemon::Implementation::MakeTuner(tuner::MakeTrialRunner make_runner,
   options.clock = clock;
   // Users' compilations share the workers with those of candidates.
   options.trials.compile_threads = std::max(1, KernelThreads() / 4);
+  options.measure_rates = true;
   options.on_changed = [this] { programs->DropOutdated(); };
   program_tuner = std::make_unique<tuner::Tuner>(std::move(options));
   tunings = std::make_unique<runtime::ThreadPool>(static_cast<int>(devices.size()));

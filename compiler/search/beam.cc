@@ -156,8 +156,8 @@ class BeamSearch {
     result_.best = {trial.candidate, trial.timing};
     result_.path[trial.step].was_best = true;
     progress().best_seconds = trial.timing.seconds;
-    const double noise = std::max(options_.gain_min, trial.timing.noise);
-    if (trial.timing.seconds * (1 - noise) <= options_.roofline_seconds) End(Ending::kRoofline);
+    const double near = std::max(options_.roofline_share, trial.timing.noise);
+    if (trial.timing.seconds * (1 - near) <= options_.roofline_seconds) End(Ending::kRoofline);
   }
 
   void RunRound() {
@@ -337,6 +337,7 @@ class BeamSearch {
     const Setting& from = trials_.empty() ? trial.candidate.setting : SettingOf(trial.parent);
     result_.path.push_back({.round = progress().round,
                             .setting = trial.candidate.setting,
+                            .parent = trials_.empty() ? 0 : trials_[trial.parent].step,
                             .change = Describe(from, trial.candidate.setting),
                             .timing = timing});
     if (timing.ok()) {

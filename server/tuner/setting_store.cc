@@ -28,6 +28,9 @@ std::string KeyOf(const TunedSetting& setting) {
   return KeyOf(setting.kernel, setting.hardware, setting.version);
 }
 
+// No setting has the version 0.
+std::string KeyOfRates(const std::string& hardware) { return KeyOf("rates", hardware, 0); }
+
 std::string Encode(const TunedSetting& setting) {
   ByteWriter entry;
   entry.Number(kEntryVersion);
@@ -95,6 +98,16 @@ std::optional<TunedSetting> SettingStore::Find(const std::string& kernel,
 absl::Status SettingStore::Put(const TunedSetting& setting) {
   if (absl::Status legal = Check(setting); !legal.ok()) return legal;
   return table_.Put(KeyOf(setting), Encode(setting));
+}
+
+std::optional<DeviceRates> SettingStore::FindRates(const std::string& hardware) {
+  std::optional<std::string> bytes;
+  table_.Get(KeyOfRates(hardware), &bytes);
+  return bytes ? DecodeRates(*bytes) : std::nullopt;
+}
+
+absl::Status SettingStore::PutRates(const std::string& hardware, const DeviceRates& rates) {
+  return table_.Put(KeyOfRates(hardware), EncodeRates(rates));
 }
 
 absl::StatusOr<SettingStore::Exported> SettingStore::Export() {

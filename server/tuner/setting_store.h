@@ -1,5 +1,6 @@
 // The results of searches on disk: `settings.sqlite`, a sealed table (cache/sealed_table.h) beside
-// the kernel cache. docs/formats/settings.md specifies it.
+// the kernel cache. docs/formats/settings.md specifies it. The rates of each kind of hardware are
+// rows of the same table.
 //
 // A setting is found by the canonical kernel, the hardware and the version of settings, and not by
 // the version of Kiln, whose kernels are binaries: a new version keeps what was measured. Losing
@@ -19,6 +20,7 @@
 #include "absl/time/time.h"
 #include "drivers/interface/target.h"
 #include "server/cache/sealed_table.h"
+#include "server/tuner/device_rates.h"
 #include "server/tuner/tuned_setting.h"
 
 namespace kiln::tuner {
@@ -59,6 +61,11 @@ class SettingStore {
   // Check refuses it. FAILED_PRECONDITION, RESOURCE_EXHAUSTED, UNAVAILABLE: it was not stored
   // (SealedTable::Put).
   absl::Status Put(const TunedSetting& setting);
+
+  // The rates of this hardware; nullopt: they were not measured.
+  std::optional<DeviceRates> FindRates(const std::string& hardware);
+  // Replaces them. Errors: those of Put, without INVALID_ARGUMENT.
+  absl::Status PutRates(const std::string& hardware, const DeviceRates& rates);
 
   struct Exported {
     std::string text;  // PrintSettings

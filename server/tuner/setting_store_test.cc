@@ -272,6 +272,16 @@ TEST_F(SettingStoreTest, ARowWithAnotherKeyIsRejected) {
   EXPECT_THAT(testing::internal::GetCapturedStderr(), HasSubstr("event=setting_store_rejected"));
 }
 
+TEST_F(SettingStoreTest, KeepsTheRatesOfEachKindOfHardware) {
+  const DeviceRates rates{.threads = 3, .launch_seconds = 1e-6};
+  Put(*Open(), SettingOf("k"));
+  ASSERT_TRUE(Open()->PutRates("fast", rates).ok());
+  EXPECT_EQ(Open()->FindRates("fast"), rates);
+  EXPECT_EQ(Open()->FindRates("other"), std::nullopt);
+  // They are no setting.
+  EXPECT_EQ(Open()->Export()->settings, 1);
+}
+
 TEST_F(SettingStoreTest, AReadOnlyStoreIsUsed) {
   Put(*Open(), SettingOf("k"));
   const int status = cache::InReadOnlyFolder(root_ + "/a", [this] {

@@ -264,6 +264,36 @@ TEST_F(TunerTest, KernelsOfAProgramThatHasNotRunAreSortedBySize) {
   EXPECT_THAT(world_.searched, ElementsAre("b", "c", "a"));
 }
 
+TEST_F(TunerTest, ASearchEndsAtTheRoofline) {
+  world_.improvable = {"a", "b", "c"};
+  const std::string hardware = device_.info().target.HardwareKey();
+  ASSERT_TRUE(store_->PutRates(hardware, {.launch_seconds = 0.98 * kHeuristicSeconds}).ok());
+  std::vector<TuneProgress> ended;
+  ASSERT_TRUE(Tune({.on_progress = [&](const TuneProgress& progress) {
+                if (progress.state != TuneState::kSearching) ended.push_back(progress);
+              }}).ok());
+  ASSERT_EQ(ended.size(), size_t{3});
+  for (const TuneProgress& progress : ended) {
+    EXPECT_EQ(progress.state, TuneState::kKept);
+    EXPECT_EQ(progress.tried, 1);
+    EXPECT_EQ(progress.roofline, (Roofline{0.98 * kHeuristicSeconds, Limit::kLaunch}));
+  }
+  EXPECT_DOUBLE_EQ(StoredOf(64)->roofline_seconds, 0.98 * kHeuristicSeconds);
+}
+
+TEST_F(TunerTest, ARooflineThatAKernelBeatsDoesNotEndItsSearch) {
+  world_.improvable = {"a"};
+  const std::string hardware = device_.info().target.HardwareKey();
+  ASSERT_TRUE(store_->PutRates(hardware, {.launch_seconds = 2 * kHeuristicSeconds}).ok());
+  std::vector<TuneProgress> ended;
+  ASSERT_TRUE(Tune({.on_progress = [&](const TuneProgress& progress) {
+                if (progress.state != TuneState::kSearching) ended.push_back(progress);
+              }}).ok());
+  EXPECT_THAT(ended_, ElementsAre("b kept", "a faster", "c kept"));
+  for (const TuneProgress& progress : ended) EXPECT_EQ(progress.roofline, Roofline());
+  EXPECT_DOUBLE_EQ(StoredOf(64)->roofline_seconds, 0);
+}
+
 TEST_F(TunerTest, OneProgramIsTunedOnADeviceAtATime) {
   auto first = tuner_->Begin({&device_}, "the program abc");
   ASSERT_TRUE(first.ok()) << first.status();

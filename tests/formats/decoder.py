@@ -316,6 +316,21 @@ def setting_entry(data: bytes) -> dict[str, Any]:
     return found
 
 
+def throughput(data: Reader) -> dict[str, Any]:
+    found: dict[str, Any] = {name: [data.real(), data.real()] for name in ("float32", "float64")}
+    found["traffic"] = [(data.number(), data.real(), data.real(), data.real()) for _ in range(data.number())]
+    return found
+
+
+def rates_entry(data: bytes) -> dict[str, Any]:
+    entry = Reader(data)
+    assert entry.number() == 101
+    found: dict[str, Any] = {"all": throughput(entry), "thread": throughput(entry)}
+    found["threads"], found["launch_seconds"] = entry.number(), entry.real()
+    entry.end()
+    return found
+
+
 def settings_text(data: bytes) -> list[dict[str, Any]]:
     lines = data.decode().split("\n")
     assert lines[0] == "kiln settings 1"

@@ -337,6 +337,18 @@ TEST_F(ExamplesTest, SettingStore) {
   EXPECT_EQ(open()->Export()->text, Content(ExamplePath("settings.txt")));
 }
 
+TEST_F(ExamplesTest, Rates) {
+  tuner::DeviceRates rates;
+  rates.all.float32 = {.fused = 4e11, .other = 2e11};
+  rates.all.traffic = {{.bytes = 65536, .read = 2e11},
+                       {.bytes = 67'108'864, .read = 4e10, .write = 2e10, .copy = 3e10}};
+  rates.thread.float64 = {.fused = 5e10, .other = 2.5e10};
+  rates.threads = 2;
+  rates.launch_seconds = 1e-7;
+  ExpectExample("rates.entry", tuner::EncodeRates(rates));
+  EXPECT_EQ(tuner::DecodeRates(Content(ExamplePath("rates.entry"))), rates);
+}
+
 workers::KernelJob ExampleJob() {
   workers::KernelJob job;
   job.name = "add_64";
@@ -376,8 +388,9 @@ TEST_F(ExamplesTest, TrialMessages) {
   ExpectExample("trial_load.message",
                 tuner::EncodeRequest(302, tuner::LoadRequest{5, {3, 400}, ExampleKernel()}));
   ExpectExample("trial_time.message", tuner::EncodeRequest(303, tuner::TimeRequest{5, 1000, 0.25}));
-  ExpectExample("trial_run.message",
-                tuner::EncodeRequest(304, tuner::RunRequest{5, {kernel::Sample::kEqual, 0.25, 7}, 1.5}));
+  ExpectExample(
+      "trial_run.message",
+      tuner::EncodeRequest(304, tuner::RunRequest{5, {kernel::Sample::kEqual, 0.25, 7}, 1.5}));
   ExpectExample("trial_answer.message", tuner::EncodeTrialAnswer(303, 0.125));
   absl::Status error = absl::DataLossError("it writes outside its outputs");
   error.SetPayload("kiln/reason", absl::Cord("WRONG"));

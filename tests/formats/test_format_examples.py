@@ -188,6 +188,19 @@ def test_setting_store(tmp_path):
     }
 
 
+def test_rates():
+    assert decoder.rates_entry(example("rates.entry")) == {
+        "all": {
+            "float32": [4e11, 2e11],
+            "float64": [0.0, 0.0],
+            "traffic": [(65536, 2e11, 0.0, 0.0), (67_108_864, 4e10, 2e10, 3e10)],
+        },
+        "thread": {"float32": [0.0, 0.0], "float64": [5e10, 2.5e10], "traffic": []},
+        "threads": 2,
+        "launch_seconds": 1e-7,
+    }
+
+
 def test_worker_messages():
     job = decoder.job(example("job.message"))
     assert all(job.pop("structs"))
