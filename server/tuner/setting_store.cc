@@ -7,6 +7,7 @@
 #include "compiler/search/knobs/setting.h"
 #include "proto/coding/coding.h"
 #include "server/log/log.h"
+#include "server/tuner/similar_kernels.h"
 
 namespace kiln::tuner {
 namespace {
@@ -93,6 +94,24 @@ std::optional<TunedSetting> SettingStore::Find(const std::string& kernel,
   std::optional<std::string> bytes;
   table_.Get(KeyOf(kernel, hardware, search::kSettingVersion), &bytes);
   return bytes ? Decode(*bytes) : std::nullopt;
+}
+
+std::optional<std::string> SettingStore::NearestSetting(const std::string& kernel,
+                                                        const std::string& hardware) {
+  const KernelShape shape = ShapeOf(kernel);
+  std::optional<std::string> nearest;
+  double least = kNotSimilar;
+  const absl::Status read = table_.ForEach([&](std::string_view bytes) {
+    std::optional<TunedSetting> other = Decode(bytes);
+    if (!other || other->setting.empty() || other->hardware != hardware ||
+        other->version != search::kSettingVersion || other->kernel == kernel)
+      return;
+    const double distance = DistanceOf(shape, ShapeOf(other->kernel));
+    if (distance >= least) return;
+    least = distance;
+    nearest = std::move(other->setting);
+  });
+  return read.ok() ? nearest : std::nullopt;
 }
 
 absl::Status SettingStore::Put(const TunedSetting& setting) {

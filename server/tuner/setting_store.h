@@ -57,6 +57,11 @@ class SettingStore {
   // Returns everything about the kernel on this hardware, in the compiler's version of settings.
   std::optional<TunedSetting> Find(const std::string& kernel, const std::string& hardware);
 
+  // Returns the setting of the stored kernel that is most similar to this one, on the same hardware
+  // and in the compiler's version of settings: as text, for a search to start from; nullopt if none
+  // is similar (similar_kernels.h) and has a setting. Reads all settings.
+  std::optional<std::string> NearestSetting(const std::string& kernel, const std::string& hardware);
+
   // Replaces what is stored for the kernel, hardware and version of `setting`. INVALID_ARGUMENT:
   // Check refuses it. FAILED_PRECONDITION, RESOURCE_EXHAUSTED, UNAVAILABLE: it was not stored
   // (SealedTable::Put).

@@ -65,12 +65,16 @@ int64_t BytesCompared(const kernel::Kernel& kernel) {
   return static_cast<int64_t>(std::min(bytes, 0x1p62));
 }
 
-// A stored setting of an earlier search; the space completes it.
-std::vector<search::Setting> StartsOf(const std::optional<TunedSetting>& known) {
-  if (!known || known->setting.empty()) return {};
-  auto parsed = search::ParseSetting(known->setting);
-  if (!parsed.ok()) return {};
-  return {std::move(parsed->setting)};
+// The stored settings of an earlier search and of the most similar kernel. The space completes
+// them, and the search leaves out those that are not legal.
+std::vector<search::Setting> StartsOf(const std::optional<TunedSetting>& known,
+                                      const std::optional<std::string>& nearest) {
+  std::vector<search::Setting> starts;
+  for (const std::string& text : {known ? known->setting : "", nearest.value_or("")}) {
+    auto parsed = search::ParseSetting(text);
+    if (parsed.ok()) starts.push_back(std::move(parsed->setting));
+  }
+  return starts;
 }
 
 absl::Status CannotTune(const runtime::ManagedDevice& device) {
@@ -293,10 +297,12 @@ class Tuner::Work {
     if (!runner.ok()) return runner.status();
     const Running running(tuner_, **runner, options_.cancellation.get());
     KernelTrials trials(kernel, device.info().target, Compile(), **runner, parts_.trials);
+    const auto nearest =
+        parts_.store->NearestSetting(kernel::Print(kernel), device.info().target.HardwareKey());
     auto result = search::FindSetting(
         space, trials,
         {.width = options_.width,
-         .starts = StartsOf(known),
+         .starts = StartsOf(known, nearest),
          .seconds_max = seconds,
          .roofline_seconds = now_.roofline.seconds,
          .now = parts_.clock.steady,

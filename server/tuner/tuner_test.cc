@@ -36,6 +36,7 @@ struct World {
   std::set<std::string> broken;      // kernels without a runner
   double seconds = 0;                // of the clock
   double seconds_to_load = 0;
+  std::set<std::string> loaded;  // schedules
   std::vector<std::string> searched;
 };
 
@@ -45,6 +46,7 @@ class WorldsRunner : public TrialRunner {
   WorldsRunner(World& world, const kernel::Kernel& kernel) : world_(world), kernel_(kernel) {}
   absl::StatusOr<std::unique_ptr<Trial>> Load(const drivers::KernelImage& image) override {
     world_.seconds += world_.seconds_to_load;
+    world_.loaded.insert(image.code);
     if (heuristic_.empty()) heuristic_ = "code " + image.code;
     const bool is_better =
         "code " + image.code != heuristic_ && world_.improvable.contains(kernel_.name);
@@ -262,6 +264,51 @@ TEST_F(TunerTest, KernelsOfAProgramThatHasNotRunAreSortedBySize) {
   for (KernelToTune& kernel : kernels) kernel.seconds = 0;
   ASSERT_TRUE(tuner_->Tune(kernels, "step", {}).ok());
   EXPECT_THAT(world_.searched, ElementsAre("b", "c", "a"));
+}
+
+TEST_F(TunerTest, ANewKernelStartsFromTheSettingOfTheMostSimilarOne) {
+  const drivers::Target& target = device_.info().target;
+  const auto store = [&](int64_t elements, const std::string& setting) {
+    const TunedSetting tuned{.kernel = CopyOf(elements),
+                             .hardware = target.HardwareKey(),
+                             .setting = setting,
+                             .seconds_before = 2,
+                             .seconds_after = 1};
+    ASSERT_TRUE(store_->Put(tuned).ok());
+  };
+  // The schedules that a search of the copy would try by itself do not have so many tasks.
+  const std::string near = "setting 1\nstage 0 form=point_lanes lanes=4 tasks=13\n";
+  store(4096, near);
+  store(64 << 20, "setting 1\nstage 0 form=point_lanes lanes=4 tasks=11\n");
+  ir::Context context;
+  const auto kernel = kernel::ParseKernel(CopyOf(1024), context);
+  std::vector<std::string> ignored;
+  const auto schedule =
+      search::WriteStored(*kernel, target, search::MachineOf(target), near, &ignored);
+  ASSERT_TRUE(schedule.ok()) << schedule.status();
+  const std::vector<KernelToTune> kernels = {{"d", CopyOf(1024), &device_, 1e-3, 1}};
+  ASSERT_TRUE(tuner_->Tune(kernels, "step", {}).ok());
+  EXPECT_TRUE(world_.loaded.contains(schedule::Print(*schedule)));
+}
+
+TEST_F(TunerTest, AStartThatIsNotLegalIsLeftOut) {
+  const drivers::Target& target = device_.info().target;
+  const std::string wide = "setting 1\nstage 0 form=point_lanes lanes=1024\n";
+  ASSERT_TRUE(store_
+                  ->Put({.kernel = CopyOf(4096),
+                         .hardware = target.HardwareKey(),
+                         .setting = wide,
+                         .seconds_before = 2,
+                         .seconds_after = 1})
+                  .ok());
+  ir::Context context;
+  const auto kernel = kernel::ParseKernel(CopyOf(64), context);
+  std::vector<std::string> ignored;
+  EXPECT_FALSE(
+      search::WriteStored(*kernel, target, search::MachineOf(target), wide, &ignored).ok());
+  world_.improvable = {"a"};
+  ASSERT_TRUE(Tune().ok());
+  EXPECT_THAT(ended_, ElementsAre("b kept", "a faster", "c kept"));
 }
 
 TEST_F(TunerTest, ASearchEndsAtTheRoofline) {
