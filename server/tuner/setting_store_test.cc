@@ -5,6 +5,7 @@
 
 #include <filesystem>
 #include <fstream>
+#include <map>
 #include <memory>
 #include <string>
 #include <vector>
@@ -306,12 +307,14 @@ TEST_F(SettingStoreTest, WorksWithoutAFolder) {
 }
 
 // One kernel: the sums of rows.
-compiler::CompiledKernel CompileSums(const drivers::Target& target, SettingStore* store) {
+compiler::CompiledKernel CompileSums(const drivers::Target& target, SettingStore* store,
+                                     compiler::KernelCache* cache = nullptr) {
   const auto graph = graph::Parse(
       "input 0 float32[64,1000]\n%0 = input float32[64,1000] index=0\n"
       "%1 = reduce_sum float32[64,1] %0 axes=[1]\noutput %1\n");
   EXPECT_TRUE(graph.ok()) << graph.status();
   compiler::Options options;
+  options.cache = cache;
   if (store != nullptr) {
     options.tuned = [store](const std::string& kernel, const drivers::Target& asked) {
       return store->SettingFor(kernel, asked);
@@ -336,6 +339,66 @@ TEST_F(SettingStoreTest, AnImportedSettingGivesIdenticalMachineCode) {
   auto second = Open("b");
   ASSERT_TRUE(second->Import(first->Export()->text).ok());
   EXPECT_EQ(CompileSums(target, second.get()).image.Serialize(), tuned.image.Serialize());
+}
+
+// Has the entries of a compiler of this version.
+class CacheOfVersion : public compiler::KernelCache {
+ public:
+  explicit CacheOfVersion(std::string version) : version_(std::move(version)) {}
+  std::optional<std::string> Get(const std::string& key) override {
+    const auto found = entries.find(Renamed(key));
+    if (found == entries.end()) return std::nullopt;
+    return found->second;
+  }
+  void Put(const std::string& key, const std::string& value) override {
+    entries[Renamed(key)] = value;
+  }
+
+  std::map<std::string, std::string> entries;
+
+  // Another version's compiler uses the same entries.
+  void SetVersion(std::string version) { version_ = std::move(version); }
+
+ private:
+  std::string Renamed(const std::string& key) const {
+    const std::string own = compiler::Version();
+    EXPECT_EQ(key.substr(0, own.size()), own);
+    return version_ + key.substr(own.size());
+  }
+
+  std::string version_;
+};
+
+TEST_F(SettingStoreTest, AnImportedSettingGivesIdenticalEntriesOfTheKernelCache) {
+  const drivers::Target target = Avx2Processor();
+  TunedSetting setting = SettingOf("");
+  setting.kernel = CompileSums(target, nullptr).ir;
+  auto first = Open("a"), second = Open("b");
+  Put(*first, setting);
+  ASSERT_TRUE(second->Import(first->Export()->text).ok());
+  CacheOfVersion one("1"), other("1");
+  CompileSums(target, first.get(), &one);
+  CompileSums(target, second.get(), &other);
+  EXPECT_EQ(one.entries.size(), size_t{1});
+  EXPECT_EQ(one.entries, other.entries);
+}
+
+TEST_F(SettingStoreTest, SettingsAreUsedAfterTheCompilerHasChanged) {
+  const drivers::Target target = Avx2Processor();
+  TunedSetting setting = SettingOf("");
+  setting.kernel = CompileSums(target, nullptr).ir;
+  CacheOfVersion cache("1");
+  Put(*Open(), setting);
+  const compiler::CompiledKernel before = CompileSums(target, Open().get(), &cache);
+  EXPECT_TRUE(CompileSums(target, Open().get(), &cache).from_cache);
+  // Its kernels are compiled again, with the settings that there are.
+  cache.SetVersion("2");
+  const compiler::CompiledKernel after = CompileSums(target, Open().get(), &cache);
+  EXPECT_FALSE(after.from_cache);
+  EXPECT_EQ(after.setting, setting.setting);
+  EXPECT_EQ(after.setting_refusal, "");
+  EXPECT_EQ(after.image.Serialize(), before.image.Serialize());
+  EXPECT_EQ(cache.entries.size(), size_t{2});
 }
 
 }  // namespace

@@ -90,6 +90,11 @@ class TunerTest : public ::testing::Test {
   TunerTest() {
     std::string pattern = absl::StrCat(::testing::TempDir(), "/kiln_tuner_XXXXXX");
     folder_ = mkdtemp(pattern.data());
+    Start();
+  }
+  // The parts of a daemon that begin anew when it is restarted.
+  void Start() {
+    tuner_.reset();
     store_ = std::make_unique<SettingStore>(
         SettingStore::Options{.folder = folder_, .now = clock_.wall});
     tuner_ = std::make_unique<Tuner>(
@@ -209,6 +214,18 @@ TEST_F(TunerTest, SkipsWhatWasSearchedAsWidelyUnlessForced) {
   EXPECT_EQ(StoredOf(64)->width, 3);
   ASSERT_TRUE(Tune({.width = 3, .force = true}).ok());
   EXPECT_THAT(world_.searched, ElementsAre("b", "a", "c", "b", "a", "c"));
+}
+
+TEST_F(TunerTest, ARestartSearchesNothingAnew) {
+  world_.improvable = {"a"};
+  ASSERT_TRUE(Tune().ok());
+  const auto found = StoredOf(64);
+  world_.searched.clear();
+  Start();
+  ASSERT_TRUE(Tune().ok());
+  EXPECT_THAT(ended_, ElementsAre("b searched before", "a searched before", "c searched before"));
+  EXPECT_THAT(world_.searched, ElementsAre());
+  EXPECT_EQ(StoredOf(64), found);
 }
 
 TEST_F(TunerTest, ASearchWithoutTimeIsNotComplete) {
