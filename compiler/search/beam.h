@@ -20,6 +20,7 @@
 #include "absl/types/span.h"
 #include "compiler/schedule/schedule.h"
 #include "compiler/search/knobs/setting.h"
+#include "compiler/search/model/cost_model.h"
 #include "compiler/search/space.h"
 
 namespace kiln::search {
@@ -66,6 +67,7 @@ struct SearchProgress {
   int failed = 0;      // those of them that cannot be chosen
   int rejected = 0;    // settings that are not legal
   int duplicates = 0;  // settings whose schedule was seen before
+  int skipped = 0;     // candidates that the model thinks slow
 };
 
 struct SearchOptions {
@@ -76,6 +78,9 @@ struct SearchOptions {
   // Tried in the first round beside the heuristic's setting: those of similar kernels, for example.
   // Knobs and loops that the space does not have are ignored.
   std::vector<Setting> starts = {};
+  // Orders the candidates of a round; those that it thinks slow are not measured. Null: the
+  // heuristic's estimate orders them, and all are measured. Outlives the search.
+  const CostModel* model = nullptr;
   int candidates_max = 2000;
   double seconds_max = 60;
   // A measured batch: the bounds, `cancelled` and `on_progress` are looked at between batches.

@@ -44,8 +44,8 @@ struct Throughput {
 inline constexpr size_t kTrafficSizesMax = 8;
 
 struct DeviceRates {
-  Throughput all;     // of all threads
-  Throughput thread;  // of one thread; nothing where lanes are threads
+  Throughput all = {};     // of all threads
+  Throughput thread = {};  // of one thread; nothing where lanes are threads
   int threads = 1;
   double launch_seconds = 0;  // of a kernel that does almost nothing
 

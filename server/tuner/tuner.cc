@@ -1,6 +1,7 @@
 #include "server/tuner/tuner.h"
 
 #include <algorithm>
+#include <cmath>
 #include <iterator>
 #include <optional>
 #include <utility>
@@ -299,10 +300,13 @@ class Tuner::Work {
     KernelTrials trials(kernel, device.info().target, Compile(), **runner, parts_.trials);
     const auto nearest =
         parts_.store->NearestSetting(kernel::Print(kernel), device.info().target.HardwareKey());
+    const std::string hardware = device.info().target.HardwareKey();
+    const auto model = parts_.samples != nullptr ? parts_.samples->ModelOf(hardware) : nullptr;
     auto result = search::FindSetting(
         space, trials,
         {.width = options_.width,
          .starts = StartsOf(known, nearest),
+         .model = model.get(),
          .seconds_max = seconds,
          .roofline_seconds = now_.roofline.seconds,
          .now = parts_.clock.steady,
@@ -311,8 +315,28 @@ class Tuner::Work {
     if (result.ok()) {
       parts_.metrics->TuneTried(result->progress.tried - result->progress.failed,
                                 result->progress.failed);
+      AddSamples(space, kernel, hardware, *result);
     }
     return result;
+  }
+
+  // Stores what was measured, for the searches of other kernels.
+  void AddSamples(const search::Space& space, const kernel::Kernel& kernel,
+                  const std::string& hardware, const search::SearchResult& result) {
+    if (parts_.samples == nullptr || result.path.size() < 2) return;
+    KernelSamples samples{.hardware = hardware, .heuristic = {}, .schedules = {}};
+    for (const search::SearchStep& step : result.path) {
+      if (!step.timing.ok() || samples.schedules.size() >= CostSamples::kSchedulesMax) continue;
+      const auto schedule = space.Write(step.setting);
+      auto features = schedule.ok() ? space.FeaturesOf(*schedule) : schedule.status();
+      if (!features.ok()) continue;
+      const double ratio = step.timing->seconds / result.progress.heuristic_seconds;
+      if (samples.heuristic.empty()) samples.heuristic = *features;
+      if (ratio > 0) samples.schedules.emplace_back(*std::move(features), std::log(ratio));
+    }
+    // They only order candidates.
+    if (!samples.heuristic.empty())
+      parts_.samples->Add(kernel::Print(kernel), samples).IgnoreError();
   }
 
   // Compiles unless the tuning ends.

@@ -23,6 +23,7 @@
 #include "server/metrics/metrics.h"
 #include "server/runtime/device/managed_device.h"
 #include "server/runtime/program/program.h"
+#include "server/tuner/cost_samples.h"
 #include "server/tuner/device_rates.h"
 #include "server/tuner/kernel_trials.h"
 #include "server/tuner/setting_store.h"
@@ -114,6 +115,8 @@ class Tuner {
     metrics::Metrics* metrics = nullptr;
     Clock clock;
     TrialOptions trials{};
+    // Gets what searches measure, and orders their candidates by it. May be null.
+    CostSamples* samples = nullptr;
     // Measures the rates of hardware whose rates are not stored, so that searches end at the
     // roofline.
     bool measure_rates = false;

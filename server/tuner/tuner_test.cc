@@ -97,6 +97,8 @@ class TunerTest : public ::testing::Test {
     tuner_.reset();
     store_ = std::make_unique<SettingStore>(
         SettingStore::Options{.folder = folder_, .now = clock_.wall});
+    samples_ =
+        std::make_unique<CostSamples>(CostSamples::Options{.folder = folder_, .now = clock_.wall});
     tuner_ = std::make_unique<Tuner>(
         Tuner::Options{.store = store_.get(),
                        .compile =
@@ -114,6 +116,7 @@ class TunerTest : public ::testing::Test {
                        },
                        .metrics = &metrics_,
                        .clock = clock_,
+                       .samples = samples_.get(),
                        .on_changed = [this] { ++changes_; }});
   }
   ~TunerTest() override {
@@ -158,6 +161,7 @@ class TunerTest : public ::testing::Test {
   runtime::ManagedDevice other_{std::make_unique<kiln::testing::FakeDevice>("cpu:1", 1000), 0,
                                 metrics_.ForDevice("cpu:1"), clock_};
   std::unique_ptr<SettingStore> store_;
+  std::unique_ptr<CostSamples> samples_;
   std::unique_ptr<Tuner> tuner_;
   int changes_ = 0;
   std::vector<std::string> ended_;
@@ -326,6 +330,20 @@ TEST_F(TunerTest, AStartThatIsNotLegalIsLeftOut) {
   world_.improvable = {"a"};
   ASSERT_TRUE(Tune().ok());
   EXPECT_THAT(ended_, ElementsAre("b kept", "a faster", "c kept"));
+}
+
+TEST_F(TunerTest, EverySearchAddsToTheSamples) {
+  const std::string hardware = device_.info().target.HardwareKey();
+  std::vector<KernelToTune> kernels;
+  for (int i = 0; i < CostSamples::kKernelsMin; ++i)
+    kernels.push_back({absl::StrCat("k", i), CopyOf(1024 << i), &device_, 1e-3, 1});
+  EXPECT_EQ(samples_->ModelOf(hardware), nullptr);
+  ASSERT_TRUE(tuner_->Tune(kernels, "step", {}).ok());
+  EXPECT_NE(samples_->ModelOf(hardware), nullptr);
+  // A search with a model.
+  world_.improvable = {"a", "b", "c"};
+  ASSERT_TRUE(Tune().ok());
+  EXPECT_THAT(ended_, ElementsAre("b faster", "a faster", "c faster"));
 }
 
 TEST_F(TunerTest, ASearchEndsAtTheRoofline) {
