@@ -359,9 +359,11 @@ void Daemon::Implementation::MakePrograms(runtime::CompileFunction compile) {
   options.compile = std::move(compile);
   options.kernel_cache = kernel_cache.get();
   options.kernel_compiler = kernel_compiler.get();
-  options.tuned = [this](const std::string& kernel, const drivers::Target& target) {
-    return settings->SettingFor(kernel, target);
+  options.tuned = [this](const std::string& kernel, const drivers::Target& target,
+                         runtime::SettingsChange change) {
+    return settings->SettingAt(kernel, target, change);
   };
+  options.last_settings_change = [this] { return settings->last_change(); };
   options.metrics = &metrics;
   options.clock = clock;
   options.threads = {.threads = kCompileThreads,

@@ -283,6 +283,53 @@ TEST_F(SettingStoreTest, KeepsTheRatesOfEachKindOfHardware) {
   EXPECT_EQ(Open()->Export()->settings, 1);
 }
 
+TEST_F(SettingStoreTest, EarlierSettingsCanBeAskedFor) {
+  auto store = Open();
+  const drivers::Target target = Avx2Processor();
+  EXPECT_EQ(store->last_change(), 1);
+  std::vector<uint64_t> changes;
+  const auto put = [&](const std::string& setting) {
+    TunedSetting tuned = SettingOf("k");
+    tuned.setting = setting;
+    Put(*store, tuned);
+    changes.push_back(store->last_change());
+  };
+  put("a\n");
+  put("b\n");
+  Put(*store, SettingOf("other"));
+  put("b\n");  // only its times have changed
+  put("");
+  put("c\n");
+  const auto expect_all = [&] {
+    EXPECT_EQ(store->SettingAt("k\n", target, 1), std::nullopt);
+    EXPECT_EQ(store->SettingAt("k\n", target, changes[0]), "a\n");
+    EXPECT_EQ(store->SettingAt("k\n", target, changes[1]), "b\n");
+    EXPECT_EQ(store->SettingAt("k\n", target, changes[2]), "b\n");
+    EXPECT_EQ(store->SettingAt("k\n", target, changes[3]), std::nullopt);
+    EXPECT_EQ(store->SettingAt("k\n", target, changes[4]), "c\n");
+    EXPECT_EQ(store->SettingAt("k\n", target, changes[4] + 99), "c\n");
+    EXPECT_EQ(store->SettingAt("none\n", target, changes[4]), std::nullopt);
+  };
+  expect_all();
+  store = Open();
+  EXPECT_EQ(store->last_change(), changes.back());
+  expect_all();
+  EXPECT_EQ(store->Export()->settings, 2);
+}
+
+TEST_F(SettingStoreTest, AsManyEarlierSettingsAreKeptAsAreAllowed) {
+  auto store = Open();
+  TunedSetting tuned = SettingOf("k");
+  std::vector<uint64_t> changes;
+  for (size_t i = 0; i < SettingStore::kEarlierSettingsMax + 3; ++i) {
+    tuned.setting = absl::StrCat(i, "\n");
+    Put(*store, tuned);
+    changes.push_back(store->last_change());
+  }
+  EXPECT_EQ(store->SettingAt("k\n", Avx2Processor(), changes[1]), std::nullopt);
+  EXPECT_EQ(store->SettingAt("k\n", Avx2Processor(), changes[2]), "2\n");
+}
+
 TEST_F(SettingStoreTest, AReadOnlyStoreIsUsed) {
   Put(*Open(), SettingOf("k"));
   const int status = cache::InReadOnlyFolder(root_ + "/a", [this] {

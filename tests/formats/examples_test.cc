@@ -116,9 +116,11 @@ sessions::Checkpoint ExampleCheckpoint() {
   auto first = std::make_shared<sessions::ProgramOrigin>();
   first->wire = "graph 1";
   first->name = "step";
+  first->settings = 1'700'000'000'000'000;
   auto second = std::make_shared<sessions::ProgramOrigin>();
   second->wire = "graph 2";
   second->devices = {"cpu:0", "cpu:1"};
+  second->live = true;
   checkpoint.origins = {std::move(first), std::move(second)};
   checkpoint.values = {
       {.kind = Kind::kBytes, .type = {ir::DType::kInt16, {2, 3}}},
@@ -191,7 +193,7 @@ std::vector<std::string> OperationRecords() {
       sessions::DefineProgram{1, std::make_shared<const ExampleGraph>(), "step"},
       sessions::DefineProgram{2, ExampleError(), "broken"},
       sessions::DefineProgram{
-          3, std::make_shared<const ExampleGraph>(), "on two", {"cpu:0", "cpu:1"}},
+          3, std::make_shared<const ExampleGraph>(), "on two", {"cpu:0", "cpu:1"}, {}, "", true, 5},
       sessions::RunProgram{1, {1, 2}, {3}, {{"n", -5}}, true},
       sessions::Write{4, type, "", {"blob"}},
       sessions::Write{5, type, "", {}, OnTwoDevices()},
@@ -335,6 +337,17 @@ TEST_F(ExamplesTest, SettingStore) {
   for (const tuner::TunedSetting& setting : ExampleSettings())
     EXPECT_EQ(open()->Find(setting.kernel, setting.hardware), setting);
   EXPECT_EQ(open()->Export()->text, Content(ExamplePath("settings.txt")));
+}
+
+// Its entries have no changes: their settings were always there.
+TEST_F(ExamplesTest, SettingStoreOfVersion1) {
+  fs::rename(folder_ + "/example.key", folder_ + "/settings.key");
+  fs::copy_file(ExamplePath("settings.1.sqlite"), folder_ + "/settings.sqlite");
+  tuner::SettingStore store(
+      {.folder = folder_, .now = [] { return absl::FromUnixSeconds(1'700'000'001); }});
+  for (const tuner::TunedSetting& setting : ExampleSettings())
+    EXPECT_EQ(store.Find(setting.kernel, setting.hardware), setting);
+  EXPECT_EQ(store.last_change(), 1'700'000'001'000'000);
 }
 
 TEST_F(ExamplesTest, Rates) {
