@@ -52,6 +52,7 @@
 #include "server/sessions/checkpoint/writer.h"
 #include "server/sessions/registry.h"
 #include "server/state/folder_lock.h"
+#include "server/tuner/cost_samples.h"
 #include "server/tuner/setting_store.h"
 #include "server/tuner/tuner.h"
 #include "server/upkeep.h"
@@ -137,7 +138,7 @@ struct Daemon::Implementation {
   absl::Status OpenUsers();
   absl::StatusOr<cache::Secret> OpenTokenKey(const std::string& path);
   void MakeKernelCache();
-  void MakeSettingStore();
+  void MakeSettingStore();  // and the samples
   void MakeCompileWorkers(std::vector<std::string> command);
   void MakePrograms(runtime::CompileFunction compile);
   // `compile` is used if there are no workers.
@@ -187,6 +188,7 @@ struct Daemon::Implementation {
   std::unique_ptr<rpc::Access> access;
   std::unique_ptr<cache::KernelCache> kernel_cache;
   std::unique_ptr<tuner::SettingStore> settings;
+  std::unique_ptr<tuner::CostSamples> samples;
   // Null: kernels are compiled in this process.
   std::unique_ptr<workers::Pool> compile_workers;
   std::unique_ptr<workers::Pool> finish_workers;  // these open vendors' libraries
@@ -314,6 +316,8 @@ void Daemon::Implementation::MakeKernelCache() {
 void Daemon::Implementation::MakeSettingStore() {
   settings = std::make_unique<tuner::SettingStore>(
       tuner::SettingStore::Options{.folder = config.cache_folder, .now = clock.wall});
+  samples = std::make_unique<tuner::CostSamples>(
+      tuner::CostSamples::Options{.folder = config.cache_folder, .now = clock.wall});
 }
 
 void Daemon::Implementation::MakeCompileWorkers(std::vector<std::string> command) {
@@ -357,9 +361,11 @@ void Daemon::Implementation::MakePrograms(runtime::CompileFunction compile) {
   options.compile = std::move(compile);
   options.kernel_cache = kernel_cache.get();
   options.kernel_compiler = kernel_compiler.get();
-  options.tuned = [this](const std::string& kernel, const drivers::Target& target) {
-    return settings->SettingFor(kernel, target);
+  options.tuned = [this](const std::string& kernel, const drivers::Target& target,
+                         runtime::SettingsChange change) {
+    return settings->SettingAt(kernel, target, change);
   };
+  options.last_settings_change = [this] { return settings->last_change(); };
   options.metrics = &metrics;
   options.clock = clock;
   options.threads = {.threads = kCompileThreads,
@@ -396,6 +402,8 @@ void Daemon::Implementation::MakeTuner(tuner::MakeTrialRunner make_runner,
   options.clock = clock;
   // Users' compilations share the workers with those of candidates.
   options.trials.compile_threads = std::max(1, KernelThreads() / 4);
+  options.samples = samples.get();
+  options.measure_rates = true;
   options.on_changed = [this] { programs->DropOutdated(); };
   program_tuner = std::make_unique<tuner::Tuner>(std::move(options));
   tunings = std::make_unique<runtime::ThreadPool>(static_cast<int>(devices.size()));

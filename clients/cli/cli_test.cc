@@ -141,6 +141,8 @@ class Programs : public v1::ProgramService::Service {
     progress.set_round(2);
     progress.set_tried(48);
     progress.set_seconds_before(2e-3);
+    progress.set_roofline_seconds(5e-4);
+    progress.set_roofline_limit("memory");
     progress.set_seconds_now(1.6e-3);
     progress.set_fraction_done(0.1);
     progress.set_state(v1::TuneProgramResponse::SEARCHING);
@@ -153,6 +155,7 @@ class Programs : public v1::ProgramService::Service {
     progress.set_share(0.25);
     progress.set_seconds_before(0);
     progress.set_seconds_now(0);
+    progress.clear_roofline_seconds();
     progress.set_state(v1::TuneProgramResponse::FAILED);
     progress.set_why("no\nrunner");
     writer->Write(progress);
@@ -191,6 +194,10 @@ class Programs : public v1::ProgramService::Service {
       }
       kernel.set_setting("setting 1\nstage 0 form=panel lanes=8\nstage 1 form=scalar\n");
       kernel.set_setting_ignored("polish=3");
+      if (kernel.name() == "quick") {
+        kernel.set_roofline_seconds(1e-6);
+        kernel.set_roofline_limit("compute");
+      }
       kernel.set_source("source of " + kernel.name());
       if (request->with_assembly()) kernel.set_assembly("assembly of " + kernel.name());
     }
@@ -488,6 +495,14 @@ TEST_F(CliTest, ExplainSaysWhatBecameOfSettings) {
                                "is 5 (ignored: polish=3)\n"));
 }
 
+TEST_F(CliTest, ExplainShowsTheRoofline) {
+  ASSERT_EQ(Run({"explain", "train_step", "--kernel", "quick"}), 0) << error();
+  EXPECT_THAT(out(), ContainsRegex(
+                         "\nroofline  1.00 .*s, limited by compute; the kernel reaches 0% of it"));
+  ASSERT_EQ(Run({"explain", "train_step", "--kernel", "slow"}), 0) << error();
+  EXPECT_THAT(out(), Not(HasSubstr("roofline")));
+}
+
 TEST_F(CliTest, TuneMovesSettings) {
   const std::string file = absl::StrCat(::testing::TempDir(), "/settings-", getpid());
   ASSERT_EQ(Run({"tune", "export", file}), 0) << error();
@@ -514,9 +529,9 @@ TEST_F(CliTest, TuneShowsALineForEachKernel) {
   EXPECT_EQ(programs_.tuned.beam_width(), 2);
   EXPECT_TRUE(programs_.tuned.force());
   EXPECT_THAT(out(),
-              ContainsRegex("KERNEL +BEFORE +NOW +RATIO +SHARE\n"
-                            "matmul_1 +2.00 ms +1.00 ms +2.00 +75%  faster\n"
-                            "sum_2 +- +- +- +25%  failed: no.*runner\n"
+              ContainsRegex("KERNEL +BEFORE +NOW +RATIO +ROOFLINE +SHARE\n"
+                            "matmul_1 +2.00 ms +1.00 ms +2.00 +500 .*s .memory. +75%  faster\n"
+                            "sum_2 +- +- +- +- +25%  failed: no.*runner\n"
                             "The program has the faster kernels when it is next defined.\n$"));
   ASSERT_EQ(Run({"tune", "train_step", "--json"}), 0) << error();
   EXPECT_EQ(programs_.tuned.seconds(), 60);

@@ -105,6 +105,18 @@ void PrintSetting(const v1::Kernel& kernel, std::ostream& out) {
   out << '\n';
 }
 
+// Says how close the kernel is to the device's limit.
+void PrintRoofline(const v1::Kernel& kernel, std::ostream& out) {
+  if (kernel.roofline_seconds() <= 0) return;
+  out << "roofline  " << Duration(kernel.roofline_seconds()) << ", limited by "
+      << Printable(kernel.roofline_limit());
+  if (kernel.seconds_median() > 0) {
+    out << "; the kernel reaches " << Percent(kernel.roofline_seconds() / kernel.seconds_median())
+        << " of it";
+  }
+  out << '\n';
+}
+
 void PrintKernel(int number, const v1::Kernel& kernel, std::ostream& out) {
   const std::string title = absl::StrCat("kernel ", number, " ", Printable(kernel.name()));
   out << "\n==== " << title << ": " << kernel.launches()
@@ -112,6 +124,7 @@ void PrintKernel(int number, const v1::Kernel& kernel, std::ostream& out) {
       << kernel.samples() << " timed, best " << Duration(kernel.seconds_min()) << "), "
       << kernel.flops() << " FLOP, " << Bytes(kernel.bytes()) << '\n';
   PrintSetting(kernel, out);
+  PrintRoofline(kernel, out);
   PrintSection(title + ": loops", kernel.ir(), out);
   PrintSection(title + ": schedule", kernel.schedule(), out);
   if (!kernel.refusal().empty()) {

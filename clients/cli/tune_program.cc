@@ -82,20 +82,28 @@ std::string RatioOf(const Progress& progress) {
   return absl::StrFormat("%.2f", progress.seconds_before() / progress.seconds_now());
 }
 
+// "1.2 ms (memory)".
+std::string RooflineOf(const Progress& progress) {
+  if (progress.roofline_seconds() <= 0) return "-";
+  return absl::StrCat(Duration(progress.roofline_seconds()), " (",
+                      Printable(progress.roofline_limit()), ")");
+}
+
 std::string Column(const std::string& text, size_t width) {
   return std::string(width - std::min(width, Width(text)), ' ') + text;
 }
 
 std::string LineOf(const Progress& progress) {
-  return absl::StrFormat("%-32s %s %s %s %s  %s", Printable(progress.kernel()),
+  return absl::StrFormat("%-32s %s %s %s %s %s  %s", Printable(progress.kernel()),
                          Column(Duration(progress.seconds_before()), 8),
                          Column(Duration(progress.seconds_now()), 8), Column(RatioOf(progress), 6),
-                         Column(Percent(progress.share()), 5), OutcomeOf(progress));
+                         Column(RooflineOf(progress), 17), Column(Percent(progress.share()), 5),
+                         OutcomeOf(progress));
 }
 
 void ShowHeader(const Invocation& invocation) {
-  invocation.out << absl::StrFormat("%-32s %8s %8s %6s %5s\n", "KERNEL", "BEFORE", "NOW", "RATIO",
-                                    "SHARE");
+  invocation.out << absl::StrFormat("%-32s %8s %8s %6s %17s %5s\n", "KERNEL", "BEFORE", "NOW",
+                                    "RATIO", "ROOFLINE", "SHARE");
 }
 
 // On a terminal the line of a kernel changes until its search ends; elsewhere it is written then.

@@ -35,6 +35,12 @@ bool IsFlop(const Node* node) {
          node->op() != Op::kReduce;
 }
 
+// Returns whether the reduction adds products.
+bool IsSumOfProducts(const Node* reduce) {
+  return reduce->attr<ir::ReduceAttr>().kind == ir::ReduceKind::kSum &&
+         ir::IsFloat(reduce->dtype()) && reduce->operand(0)->op() == Op::kMul;
+}
+
 // Marks the nodes inside a reduction.
 void MarkReduced(const Node* reduce, absl::flat_hash_set<const Node*>* reduced) {
   const Node* value = reduce->operand(0);
@@ -61,8 +67,22 @@ Cost EstimateCost(const Kernel& kernel) {
       if (node->op() == Op::kReduce) MarkReduced(node, &reduced);
     }
     for (const Node* node : order) {
-      if (IsFlop(node)) cost.flops += reduced.contains(node) ? inner : outer;
-      if (node->op() == Op::kReduce) cost.flops += inner;
+      const int64_t points = reduced.contains(node) ? inner : outer;
+      if (IsFlop(node)) {
+        cost.flops += points;
+        cost.other_flops[node->dtype()] += points;
+      }
+      if (node->op() == Op::kReduce) {
+        cost.flops += inner;
+        const bool fused = IsSumOfProducts(node);
+        if (ir::IsFloat(node->dtype()))
+          (fused ? cost.fused_flops : cost.other_flops)[node->dtype()] += inner;
+        // The product counted as an operation of its own.
+        if (fused) {
+          cost.fused_flops[node->dtype()] += inner;
+          cost.other_flops[node->dtype()] -= inner;
+        }
+      }
       if (node->op() == Op::kLoad) {
         // Assumes that accesses to one buffer overlap: the widest one counts.
         int64_t& count = touched[node->attr<ir::IntAttr>().value];
@@ -76,6 +96,7 @@ Cost EstimateCost(const Kernel& kernel) {
     // An index such as r0 / 4 repeats values, so the estimate may exceed the buffer.
     const int64_t bytes = std::min(touched[i], buffer.elements) * ir::SizeOf(buffer.dtype);
     cost.bytes += buffer.access == Access::kUpdate ? 2 * bytes : bytes;
+    if (buffer.access != Access::kRead) cost.written_bytes += bytes;
   }
   return cost;
 }

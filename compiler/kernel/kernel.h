@@ -27,6 +27,7 @@
 #define KILN_COMPILER_KERNEL_KERNEL_H_
 
 #include <cstdint>
+#include <map>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -91,7 +92,12 @@ absl::StatusOr<Kernel> ParseKernel(std::string_view text, ir::Context& context);
 // accessed element once).
 struct Cost {
   int64_t flops = 0;
+  // Those of `flops` that are multiplications and additions of sums of products, of which hardware
+  // does two at once, by dtype; and the others. An FMA is two operations.
+  std::map<ir::DType, int64_t> fused_flops;
+  std::map<ir::DType, int64_t> other_flops;
   int64_t bytes = 0;
+  int64_t written_bytes = 0;  // those of `bytes` that are written
 };
 Cost EstimateCost(const Kernel& kernel);
 

@@ -1,6 +1,7 @@
 #include "compiler/search/beam.h"
 
 #include <algorithm>
+#include <cmath>
 #include <cstddef>
 #include <functional>
 #include <limits>
@@ -19,6 +20,10 @@ namespace {
 constexpr size_t kPairedChangesMax = 6;
 // A change that makes the kernel slower than this is not worth a second one.
 constexpr double kPairedSlowdownMax = 1.5;
+
+// With a model, this share of a round's candidates is measured, and at least so many.
+constexpr double kShareMeasured = 0.25;
+constexpr size_t kMeasuredMin = 16;
 
 constexpr std::string_view kEndingNames[] = {
     "no gain",          "roofline",  "no other settings", "bound of candidates",
@@ -108,8 +113,9 @@ class BeamSearch {
   // A setting to try.
   struct Proposal {
     Candidate candidate;
-    size_t parent = 0;  // the trial of the setting that it was made from
-    double cost = 0;    // those of a lower one are tried first
+    double predicted = 0;  // by the model
+    size_t parent = 0;     // the trial of the setting that it was made from
+    double cost = 0;       // those of a lower one are tried first
     // Expanded only if it is a gain on this: the better one of a pair's changes. Pairs without one
     // would fill the beam with variants of one setting.
     double seconds_to_beat = kSecondsMax;
@@ -117,6 +123,7 @@ class BeamSearch {
   // A measured setting.
   struct Trial {
     Candidate candidate;
+    double predicted = 0;
     size_t parent = 0;
     size_t step = 0;  // index into result_.path
     Timing timing = {};
@@ -146,7 +153,9 @@ class BeamSearch {
     KILN_CHECK_EQ(timings.size(), size_t{1});
     if (!timings[0].ok()) return timings[0].status();
     progress().heuristic_seconds = timings[0]->seconds;
-    Record({.candidate = heuristic}, timings[0]);
+    if (HasModel())
+      heuristic_features_ = space_.FeaturesOf(heuristic.schedule).value_or(Features());
+    Record({.candidate = heuristic, .predicted = Predict(heuristic.schedule)}, timings[0]);
     result_.path[0].change = "the heuristic's";
     SetBest(trials_[0]);
     return absl::OkStatus();
@@ -156,8 +165,8 @@ class BeamSearch {
     result_.best = {trial.candidate, trial.timing};
     result_.path[trial.step].was_best = true;
     progress().best_seconds = trial.timing.seconds;
-    const double noise = std::max(options_.gain_min, trial.timing.noise);
-    if (trial.timing.seconds * (1 - noise) <= options_.roofline_seconds) End(Ending::kRoofline);
+    const double near = std::max(options_.roofline_share, trial.timing.noise);
+    if (trial.timing.seconds * (1 - near) <= options_.roofline_seconds) End(Ending::kRoofline);
   }
 
   void RunRound() {
@@ -218,6 +227,11 @@ class BeamSearch {
     }
     // It matters if the search is cut short.
     absl::c_stable_sort(proposals, [](const auto& a, const auto& b) { return a.cost < b.cost; });
+    if (!HasModel()) return proposals;
+    const auto share = static_cast<size_t>(kShareMeasured * static_cast<double>(proposals.size()));
+    const size_t measured = std::min(proposals.size(), std::max(share, kMeasuredMin));
+    progress().skipped += static_cast<int>(proposals.size() - measured);
+    proposals.resize(measured);
     return proposals;
   }
 
@@ -271,9 +285,15 @@ class BeamSearch {
       ++progress().duplicates;
       return true;
     }
-    const double cost = PredictedCost(setting, parent);
-    proposals->push_back(
-        {.candidate = {std::move(setting), *std::move(schedule)}, .parent = parent, .cost = cost});
+    const double predicted = Predict(*schedule);
+    // Both are relative to the same parent.
+    const double cost = HasModel() ? trials_[parent].timing.seconds *
+                                         std::exp(predicted - trials_[parent].predicted)
+                                   : PredictedCost(setting, parent);
+    proposals->push_back({.candidate = {std::move(setting), *std::move(schedule)},
+                          .predicted = predicted,
+                          .parent = parent,
+                          .cost = cost});
     return true;
   }
 
@@ -281,6 +301,15 @@ class BeamSearch {
   // at worst a setting is not tried.
   bool IsNew(const std::string& text) {
     return seen_.insert(std::hash<std::string>()(text)).second;
+  }
+
+  bool HasModel() const { return options_.model != nullptr && !options_.model->empty(); }
+
+  // Returns the logarithm of the schedule's time over the heuristic's by the model; 0 without one.
+  double Predict(const schedule::Schedule& schedule) const {
+    if (!HasModel() || heuristic_features_.empty()) return 0;
+    const auto features = space_.FeaturesOf(schedule);
+    return features.ok() ? options_.model->Predict(heuristic_features_, *features) : 0;
   }
 
   // Returns the parent's time, changed in proportion if the heuristic's models know both settings.
@@ -326,9 +355,11 @@ class BeamSearch {
     for (size_t i = 0; i < batch.size(); ++i) {
       const bool worthwhile =
           timings[i].ok() && IsGain(*timings[i], batch[i].seconds_to_beat, options_.gain_min);
-      Record(
-          {.candidate = std::move(candidates[i]), .parent = batch[i].parent, .closed = !worthwhile},
-          timings[i]);
+      Record({.candidate = std::move(candidates[i]),
+              .predicted = batch[i].predicted,
+              .parent = batch[i].parent,
+              .closed = !worthwhile},
+             timings[i]);
     }
   }
 
@@ -337,6 +368,7 @@ class BeamSearch {
     const Setting& from = trials_.empty() ? trial.candidate.setting : SettingOf(trial.parent);
     result_.path.push_back({.round = progress().round,
                             .setting = trial.candidate.setting,
+                            .parent = trials_.empty() ? 0 : trials_[trial.parent].step,
                             .change = Describe(from, trial.candidate.setting),
                             .timing = timing});
     if (timing.ok()) {
@@ -386,6 +418,7 @@ class BeamSearch {
   Measurer& measurer_;
   const SearchOptions& options_;
   const absl::Time start_;
+  Features heuristic_features_;  // if there is a model
   absl::flat_hash_set<size_t> seen_;
   std::vector<Trial> trials_;
   SearchResult result_;

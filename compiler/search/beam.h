@@ -8,6 +8,7 @@
 #ifndef KILN_COMPILER_SEARCH_BEAM_H_
 #define KILN_COMPILER_SEARCH_BEAM_H_
 
+#include <cstddef>
 #include <functional>
 #include <string>
 #include <string_view>
@@ -19,6 +20,7 @@
 #include "absl/types/span.h"
 #include "compiler/schedule/schedule.h"
 #include "compiler/search/knobs/setting.h"
+#include "compiler/search/model/cost_model.h"
 #include "compiler/search/space.h"
 
 namespace kiln::search {
@@ -65,6 +67,7 @@ struct SearchProgress {
   int failed = 0;      // those of them that cannot be chosen
   int rejected = 0;    // settings that are not legal
   int duplicates = 0;  // settings whose schedule was seen before
+  int skipped = 0;     // candidates that the model thinks slow
 };
 
 struct SearchOptions {
@@ -75,14 +78,19 @@ struct SearchOptions {
   // Tried in the first round beside the heuristic's setting: those of similar kernels, for example.
   // Knobs and loops that the space does not have are ignored.
   std::vector<Setting> starts = {};
+  // Orders the candidates of a round; those that it thinks slow are not measured. Null: the
+  // heuristic's estimate orders them, and all are measured. Outlives the search.
+  const CostModel* model = nullptr;
   int candidates_max = 2000;
   double seconds_max = 60;
   // A measured batch: the bounds, `cancelled` and `on_progress` are looked at between batches.
   int batch = 16;
   // A gain below this share of the time never counts, nor one below the noise.
   double gain_min = 0.01;
-  // No schedule can be faster than this; 0: not known.
+  // No schedule can be faster than this; 0: not known. The search ends if the best is slower by at
+  // most `roofline_share`, or by its noise.
   double roofline_seconds = 0;
+  double roofline_share = 0.03;
   std::function<absl::Time()> now = nullptr;                                  // required
   std::function<bool()> cancelled = nullptr;                                  // may be null
   std::function<void(const SearchProgress& progress)> on_progress = nullptr;  // may be null
@@ -90,7 +98,7 @@ struct SearchOptions {
 
 enum class Ending {
   kNoGain,      // the last rounds improved nothing
-  kRoofline,    // what is left to gain is noise
+  kRoofline,    // little is left to gain
   kExhausted,   // there is no other setting
   kCandidates,  // candidates_max
   kSeconds,     // seconds_max
@@ -102,6 +110,7 @@ std::string_view EndingName(Ending ending);
 struct SearchStep {
   int round = 0;
   Setting setting;
+  size_t parent = 0;  // index into the path of the setting that it was made from
   // How it differs from the setting that it was made from: "stage 0: rows 6 to 8".
   std::string change;
   absl::StatusOr<Timing> timing = Timing();  // the confirmed one, if there is one

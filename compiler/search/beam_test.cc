@@ -1,6 +1,7 @@
 // The search with measurers that know a time for each setting.
 #include "compiler/search/beam.h"
 
+#include <cmath>
 #include <functional>
 #include <limits>
 #include <optional>
@@ -300,6 +301,43 @@ TEST_F(BeamTest, CombinesAnIllegalChangeWithOneThatMakesItLegal) {
   const SearchResult result = Find(measurer);
   EXPECT_TRUE(fastest(result.best.candidate.setting));
   EXPECT_THAT(PrintPath(result), HasSubstr("round 1: stage 0: vectors 2 to 1, rows 5 to 6: "));
+}
+
+TEST_F(BeamTest, AModelSkipsWhatItThinksSlow) {
+  // Larger tiles are faster.
+  const auto times = [](const Setting& setting) -> absl::StatusOr<Timing> {
+    const Values& values = setting.parts.at(0);
+    if (values.form() != Form::kPanel) return Seconds(5);
+    const auto tile = static_cast<double>(values[Knob::kRows] * values[Knob::kVectors]);
+    return Seconds(1 + 1 / tile);
+  };
+  FakeMeasurer without(times);
+  const SearchResult first = Find(without);
+  EXPECT_EQ(first.progress.skipped, 0);
+  std::vector<CostSample> samples;
+  const auto features_of = [&](const Setting& setting) {
+    return *space_->FeaturesOf(*space_->Write(setting));
+  };
+  for (const SearchStep& step : first.path) {
+    if (step.timing.ok())
+      samples.push_back({features_of(space_->heuristic()), features_of(step.setting),
+                         std::log(step.timing->seconds / first.path[0].timing->seconds)});
+  }
+  const CostModel model = CostModel::Fit(samples);
+  FakeMeasurer with(times);
+  const SearchResult second = Find(with, {.model = &model});
+  EXPECT_GT(second.progress.skipped, 0);
+  EXPECT_LE(second.best.timing.seconds, first.best.timing.seconds);
+  // The promising ones come first: the first batch has the best change of one knob.
+  const auto best_of_first = [](const SearchResult& result) {
+    double best = 5;
+    for (const SearchStep& step : result.path)
+      if (step.round == 1 && step.timing.ok()) best = std::min(best, step.timing->seconds);
+    return best;
+  };
+  FakeMeasurer few(times), few_without(times);
+  EXPECT_LE(best_of_first(Find(few, {.model = &model, .candidates_max = 4, .batch = 3})),
+            best_of_first(Find(few_without, {.candidates_max = 4, .batch = 3})));
 }
 
 TEST_F(BeamTest, TriesTheStartsFirst) {

@@ -17,6 +17,7 @@
 #include "compiler/schedule/schedule.h"
 #include "compiler/search/forms/forms.h"
 #include "compiler/search/knobs/setting.h"
+#include "compiler/search/model/features.h"
 #include "drivers/interface/target.h"
 
 namespace kiln::search {
@@ -60,6 +61,11 @@ class Space {
   // Returns a setting with exactly the knobs of this space. Knobs that the setting lacks get the
   // heuristic's values; knobs and forms that do not exist here are left out, each with a reason.
   Setting Complete(const Setting& setting, std::vector<std::string>* ignored) const;
+
+  // Returns the features of a schedule, for a cost model.
+  absl::StatusOr<Features> FeaturesOf(const schedule::Schedule& schedule) const {
+    return search::FeaturesOf(kernel_, schedule, target_);
+  }
 
   // Returns the cost by the heuristic's model, comparable between settings of the same forms;
   // nullopt if some form has no model, or if the kernel's grid has lanes. Requires: the setting is

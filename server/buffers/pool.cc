@@ -151,6 +151,24 @@ absl::StatusOr<std::unique_ptr<drivers::Buffer>> Pool::AllocateBytes(int64_t byt
   return TryAllocate(bytes);
 }
 
+absl::StatusOr<std::unique_ptr<Pool::Reservation>> Pool::Reserve(int64_t bytes,
+                                                                 std::shared_ptr<Account> account) {
+  if (absl::Status status = account->Add(bytes); !status.ok()) return status;
+  bool fits = TryReserve(bytes);
+  if (!fits && reclaimer_ && bytes <= limit_) {
+    reclaimer_();
+    fits = TryReserve(bytes);
+  }
+  if (fits) return std::make_unique<Reservation>(shared_from_this(), std::move(account), bytes);
+  account->Remove(bytes);
+  return Refusal(bytes);
+}
+
+Pool::Reservation::~Reservation() {
+  pool_->used_.fetch_sub(bytes_, std::memory_order_relaxed);
+  account_->Remove(bytes_);
+}
+
 void Pool::ClearOthers(drivers::Buffer& buffer, const Account& account) {
   void* const host = buffer.host_pointer();
   if (host == nullptr) return;

@@ -58,6 +58,25 @@ class Pool : public std::enable_shared_from_this<Pool> {
   // Requires: this pool has allocated it. `owner`: the user whose bytes are in it (Account::top);
   // null: several users.
   void Free(std::unique_ptr<drivers::Buffer> buffer, const void* owner = nullptr);
+
+  // Memory of the device that another process of this daemon uses, counted during this object's
+  // lifetime.
+  class Reservation {
+   public:
+    Reservation(std::shared_ptr<Pool> pool, std::shared_ptr<Account> account, int64_t bytes)
+        : pool_(std::move(pool)), account_(std::move(account)), bytes_(bytes) {}
+    ~Reservation();
+    Reservation(const Reservation&) = delete;
+    Reservation& operator=(const Reservation&) = delete;
+
+   private:
+    const std::shared_ptr<Pool> pool_;
+    const std::shared_ptr<Account> account_;
+    const int64_t bytes_;
+  };
+  // RESOURCE_EXHAUSTED as of Allocate, or quota::Refusal of `account`.
+  absl::StatusOr<std::unique_ptr<Reservation>> Reserve(int64_t bytes,
+                                                       std::shared_ptr<Account> account);
   // Bytes cleared because they did not belong to the same user before; for tests.
   int64_t cleared_bytes() const { return cleared_.load(std::memory_order_relaxed); }
 

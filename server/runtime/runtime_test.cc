@@ -88,8 +88,16 @@ class ProgramCacheTest : public ::testing::Test {
     options.metrics = &metrics_;
     options.clock = kiln::testing::StoppedClock();
     options.idle_programs_max = idle_max;
-    options.tuned = [this](const std::string& kernel, const drivers::Target&) {
-      return tuned_ ? tuned_(kernel) : std::nullopt;
+    options.tuned = [this](const std::string& kernel, const drivers::Target&,
+                           SettingsChange change) -> std::optional<std::string> {
+      if (tuned_) return tuned_(kernel);
+      // The last one that is not newer.
+      const auto after = settings_.upper_bound(change);
+      if (after == settings_.begin()) return std::nullopt;
+      return std::prev(after)->second;
+    };
+    options.last_settings_change = [this] {
+      return settings_.empty() ? SettingsChange{1} : settings_.rbegin()->first;
     };
     return std::make_unique<ProgramCache>(std::move(options));
   }
@@ -113,6 +121,7 @@ class ProgramCacheTest : public ::testing::Test {
   std::atomic<int> compiled_{0};
   bool refuse_schedules_ = false;
   std::function<std::optional<std::string>(const std::string& kernel)> tuned_;
+  std::map<SettingsChange, std::string> settings_;  // of all kernels, unless there is tuned_
   CompileThreads::Options threads_;
 };
 
@@ -339,6 +348,74 @@ TEST_F(ProgramCacheTest, NewDefinitionsGetTheSettingsThatWereFoundSince) {
   cache->DropOutdated();
   EXPECT_EQ(*Get(*cache, "a", 4), anew);
   EXPECT_EQ(compiled_, 4);
+}
+
+TEST_F(ProgramCacheTest, EarlierSettingsGiveTheProgramOfThatTime) {
+  auto cache = Make();
+  const auto get = [&](const std::string& key, SettingsChange settings) {
+    return *Wait(cache->Get(std::make_shared<CopySource>(key, 4), {}, device_, "", nullptr,
+                            Admission::kAsked, nullptr, settings));
+  };
+  const auto setting_of = [](const std::shared_ptr<Program>& program) {
+    return program->compiled().kernels[0].setting;
+  };
+  EXPECT_EQ(cache->settings(), 1);
+  const auto first = get("a", kNewestSettings);
+  settings_ = {{5, "b"}};
+  // Nothing changes before the cache has been told.
+  EXPECT_EQ(get("a", kNewestSettings), first);
+  cache->DropOutdated();
+  EXPECT_EQ(cache->settings(), 5);
+  const auto second = get("a", kNewestSettings);
+  EXPECT_EQ(setting_of(second), "b");
+  const auto again = get("a", 1);
+  EXPECT_EQ(setting_of(again), "");
+  EXPECT_EQ(get("a", 1), again);
+  EXPECT_EQ(get("a", 5), second);
+  // The same graph, written differently.
+  EXPECT_EQ(setting_of(get("other", 1)), "");
+  EXPECT_EQ(get("other", 5), second);
+  settings_[9] = "c";
+  cache->DropOutdated();
+  EXPECT_EQ(setting_of(get("a", kNewestSettings)), "c");
+  EXPECT_EQ(setting_of(get("a", 5)), "b");
+  EXPECT_EQ(setting_of(get("a", 1)), "");
+  // A later change than all that are known, since the store was lost.
+  EXPECT_EQ(setting_of(get("a", 1000)), "c");
+}
+
+TEST_F(ProgramCacheTest, AChangeOfOtherKernelsKeepsThePrograms) {
+  auto cache = Make();
+  settings_ = {{5, "b"}};
+  cache->DropOutdated();
+  const auto first = *Get(*cache, "a", 4);
+  settings_[9] = "b";
+  cache->DropOutdated();
+  EXPECT_EQ(*Get(*cache, "a", 4), first);
+  for (const SettingsChange change : {5, 9}) {
+    EXPECT_EQ(*Wait(cache->Get(std::make_shared<CopySource>("a", 4), {}, device_, "", nullptr,
+                               Admission::kAsked, nullptr, change)),
+              first);
+  }
+  EXPECT_EQ(compiled_, 1);
+}
+
+TEST_F(ProgramCacheTest, AVariablesProgramsOfEarlierSettingsAreOthers) {
+  auto cache = Make();
+  const auto variable = std::make_shared<VariableCopySource>(1);
+  const auto get = [&](int64_t n, SettingsChange settings) {
+    return *Wait(cache->Get(variable, {{"n", n}}, device_, "", nullptr, Admission::kAsked, nullptr,
+                            settings));
+  };
+  const auto first = get(1, 1);
+  settings_ = {{5, "b"}};
+  cache->DropOutdated();
+  const auto second = get(1, 5);
+  EXPECT_NE(second, first);
+  const auto old = get(2, 1);
+  EXPECT_EQ(old->compiled().kernels[0].setting, "");
+  EXPECT_EQ(get(3, 1), old);
+  EXPECT_EQ(get(2, 5), second);
 }
 
 TEST_F(ProgramCacheTest, AProgramThatWasCompilingWhenASettingWasFoundIsNotKept) {

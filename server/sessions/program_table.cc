@@ -50,6 +50,8 @@ absl::StatusOr<std::shared_ptr<runtime::ProgramFuture>> ProgramTable::Define(
   auto origin = std::make_shared<ProgramOrigin>();
   origin->name = runtime::ShortName(operation.name);
   origin->devices = operation.devices;
+  origin->settings = operation.settings;
+  origin->live = operation.live;
   if (operation.graph.ok()) origin->wire = (*operation.graph)->Wire();
   auto program = Make(operation.graph, std::move(origin), admission);
   // Without memory the number remains unused: an entry for each refusal would need memory, too.
@@ -98,7 +100,7 @@ std::shared_ptr<runtime::ProgramFuture> ProgramTable::CompileAgain(
   // The program then fails on this device, as it does when it is run.
   if (!devices.ok()) devices = std::vector<runtime::ManagedDevice*>{services_.device};
   return services_.programs->Get(source, bindings, *std::move(devices), origin.name, services_.host,
-                                 Admission::kAgain);
+                                 Admission::kAgain, nullptr, origin.settings);
 }
 
 absl::StatusOr<DefinedProgram> ProgramTable::Make(
@@ -129,9 +131,10 @@ std::shared_ptr<runtime::ProgramFuture> ProgramTable::Begin(
     std::shared_ptr<runtime::FirstCall> first_call) const {
   KILN_CHECK(program->instances.empty() && !program->devices.empty());
   if (!program->variables.empty()) return nullptr;
+  const runtime::SettingsChange settings = services_.programs->settings();
   auto future = Compile(*program, {}, admission, std::move(first_call));
-  program->instances[{}].future = future;
-  program->source = nullptr;
+  program->instances[{}] = {.future = future, .settings = settings};
+  if (!program->origin->live) program->source = nullptr;
   return future;
 }
 
@@ -170,9 +173,9 @@ std::shared_ptr<runtime::ProgramFuture> ProgramTable::Compile(
     const DefinedProgram& program, const runtime::Bindings& bindings, Admission admission,
     std::shared_ptr<runtime::FirstCall> first_call) const {
   KILN_CHECK(program.source.ok() && *program.source != nullptr);
-  auto future =
-      services_.programs->Get(*program.source, bindings, program.devices, program.origin->name,
-                              services_.host, admission, std::move(first_call));
+  auto future = services_.programs->Get(*program.source, bindings, program.devices,
+                                        program.origin->name, services_.host, admission,
+                                        std::move(first_call), program.origin->settings);
   runtime::NoteUser(future, services_.user, program.origin->name);
   return future;
 }
@@ -188,8 +191,10 @@ std::shared_ptr<runtime::ProgramFuture> ProgramTable::Instance(uint64_t sequence
     instance.used = sequence;
     const bool failed = instance.future->resolved() && !instance.future->result().ok();
     // Without variables the definition has failed, which the client knows.
-    if (!failed || program.variables.empty() || instance.compiled_for == sequence)
+    if (!failed || program.variables.empty() || instance.compiled_for == sequence) {
+      if (program.origin->live) Renew(program, run.bindings, &instance);
       return instance.future;
+    }
   } else {
     if (!runtime::CheckBindings(program.variables, run.bindings).ok()) return nullptr;
     if (program.instances.size() >= services_.bindings_per_program ||
@@ -198,10 +203,25 @@ std::shared_ptr<runtime::ProgramFuture> ProgramTable::Instance(uint64_t sequence
       ForgetLeastRecent(&program);
     }
   }
+  const runtime::SettingsChange settings = services_.programs->settings();
   auto future = Compile(program, run.bindings, Admission::kAsked, nullptr);
-  program.instances[run.bindings] = {future, sequence, sequence};
+  program.instances[run.bindings] = {
+      .future = future, .compiled_for = sequence, .used = sequence, .settings = settings};
   KILN_VALIDATE(*this, size());
   return future;
+}
+
+void ProgramTable::Renew(const DefinedProgram& program, const runtime::Bindings& bindings,
+                         DefinedProgram::Instance* instance) const {
+  const runtime::SettingsChange settings = services_.programs->settings();
+  if (instance->settings != settings && instance->renewed == nullptr) {
+    instance->settings = settings;
+    instance->renewed = Compile(program, bindings, Admission::kAsked, nullptr);
+  }
+  if (instance->renewed == nullptr || !instance->renewed->resolved()) return;
+  const auto renewed = std::exchange(instance->renewed, nullptr);
+  // Otherwise the kernels that it has stay.
+  if (renewed->result().ok()) instance->future = renewed;
 }
 
 std::shared_ptr<runtime::ProgramFuture> ProgramTable::MustWaitFor(uint64_t sequence,
@@ -277,7 +297,8 @@ void ProgramTable::Validate() const {
     }
     KILN_CHECK(!program.devices.empty()) << "program " << number;
     // A graph is kept as long as a run may need it with other bindings.
-    KILN_CHECK_EQ(*program.source == nullptr, program.variables.empty()) << "program " << number;
+    KILN_CHECK_EQ(*program.source == nullptr, program.variables.empty() && !program.origin->live)
+        << "program " << number;
     if (program.variables.empty()) KILN_CHECK_EQ(instances, 1) << "program " << number;
   }
 }

@@ -26,7 +26,7 @@ namespace kiln::sessions {
 // A graph with the client's id.
 struct DefinedProgram {
   // Null after a graph without variables was passed to the program cache, because it is not needed
-  // any more.
+  // any more; not null if the program is live.
   absl::StatusOr<std::shared_ptr<const runtime::GraphSource>> source;
   std::vector<runtime::Variable> variables;
   std::vector<runtime::ManagedDevice*> devices;  // not empty unless `source` is an error
@@ -38,6 +38,10 @@ struct DefinedProgram {
     std::shared_ptr<runtime::ProgramFuture> future;
     uint64_t compiled_for = 0;  // sequence number of the operation that requested it
     uint64_t used = 0;          // sequence number of its last use; the smallest is evicted first
+    // Of a live program: the settings that it was last asked for with, and the program with these
+    // while it compiles; runs have `future` until then.
+    runtime::SettingsChange settings = runtime::kNewestSettings;
+    std::shared_ptr<runtime::ProgramFuture> renewed{};
   };
   // One for each binding of the variables that a run has used, up to the session's limits; a
   // program without variables has one, with no bindings.
@@ -115,6 +119,10 @@ class ProgramTable {
   std::shared_ptr<runtime::ProgramFuture> Compile(
       const DefinedProgram& program, const runtime::Bindings& bindings,
       runtime::Admission admission, std::shared_ptr<runtime::FirstCall> first_call) const;
+  // Asks for the program of a live program's instance again if settings have changed, and uses it
+  // once it is compiled.
+  void Renew(const DefinedProgram& program, const runtime::Bindings& bindings,
+             DefinedProgram::Instance* instance) const;
   // Makes an entry with memory for one instance.
   absl::StatusOr<DefinedProgram> Make(
       absl::StatusOr<std::shared_ptr<const runtime::GraphSource>> source,

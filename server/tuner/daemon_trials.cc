@@ -3,7 +3,11 @@
 #include <cstdint>
 #include <utility>
 
+#include "server/buffers/account.h"
+#include "server/buffers/pool.h"
 #include "server/log/log.h"
+#include "server/quota/meter.h"
+#include "server/tuner/device_trials.h"
 #include "server/tuner/fair_trials.h"
 #include "server/tuner/process_trials.h"
 
@@ -12,6 +16,18 @@ namespace {
 
 // All candidates of a kernel have the same inputs, and those of the next search, too.
 constexpr uint64_t kSeed = 1;
+
+// A kernel whose arguments take more than this share of the device's memory is not tuned: users
+// need the rest.
+constexpr int64_t kMemoryShares = 2;
+
+std::shared_ptr<buffers::Account> AccountOfTrials(const runtime::ManagedDevice& device) {
+  auto account = std::make_shared<buffers::Account>(
+      nullptr, quota::Scope{kTunerUser, quota::Resource::kDeviceMemory, device.name()},
+      quota::Scope{kTunerUser, quota::Resource::kBuffers});
+  account->SetLimits(device.pool()->total_bytes() / kMemoryShares, /*buffers=*/0);
+  return account;
+}
 
 }  // namespace
 
@@ -22,7 +38,11 @@ TrialsInProcesses(TrialCommand command) {
              const kernel::Kernel& kernel,
              runtime::ManagedDevice& device) -> absl::StatusOr<std::unique_ptr<TrialRunner>> {
     if (absl::Status status = device.CheckUsable(/*new_work=*/true); !status.ok()) return status;
+    auto memory = device.pool()->Reserve(DeviceTrials::BytesOf(kernel, device.info().target),
+                                         AccountOfTrials(device));
+    if (!memory.ok()) return memory.status();
     ProcessTrials::Options options;
+    options.charge = *std::move(memory);
     options.command = command(device.info());
     options.on_lost = [name = kernel.name, on = device.name()](const std::string& why) {
       log::Warning("trial_process_lost", {{"kernel", name}, {"device", on}, {"why", why}});

@@ -9,6 +9,7 @@
 #include "drivers/cpu/driver.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "server/tuner/device_trials.h"
 
 namespace kiln::tuner {
 namespace {
@@ -57,6 +58,36 @@ TEST_F(DaemonTrialsTest, RunInAProcessAndInTurns) {
   EXPECT_GT(device_->dispatcher().device_seconds(), 0);
   EXPECT_TRUE((*trial)->Run({kernel::Sample::kEqual}, /*seconds_max=*/600).ok());
   EXPECT_TRUE(device_->WaitIdle(absl::ZeroDuration()));
+}
+
+TEST_F(DaemonTrialsTest, TheirMemoryIsChargedToTheDevice) {
+  const auto make = TrialsInProcesses([](const drivers::DeviceInfo&) {
+    return std::vector<std::string>{"/proc/self/exe", "--trials"};
+  });
+  EXPECT_EQ(device_->pool()->used_bytes(), 0);
+  auto runner = make(kernel_, *device_);
+  ASSERT_TRUE(runner.ok()) << runner.status();
+  EXPECT_EQ(device_->pool()->used_bytes(), DeviceTrials::BytesOf(kernel_, device_->info().target));
+  runner->reset();
+  EXPECT_EQ(device_->pool()->used_bytes(), 0);
+}
+
+TEST_F(DaemonTrialsTest, TheirMemoryIsBounded) {
+  const auto make = TrialsInProcesses([](const drivers::DeviceInfo&) {
+    ADD_FAILURE() << "no process is needed";
+    return std::vector<std::string>();
+  });
+  const int64_t bytes = DeviceTrials::BytesOf(kernel_, device_->info().target);
+  std::string why_none;
+  auto devices = drivers::cpu::CpuDriver({.threads_per_device = 1}).Enumerate(&why_none);
+  ASSERT_TRUE(devices.ok() && !devices->empty()) << why_none;
+  // Of less than twice the memory, half is not enough.
+  runtime::ManagedDevice small(std::move(devices->front()), 2 * bytes - 1,
+                               metrics_.ForDevice("cpu:1"), SystemClock());
+  const auto refused = make(kernel_, small).status();
+  EXPECT_TRUE(absl::IsResourceExhausted(refused)) << refused;
+  EXPECT_THAT(refused.message(), ::testing::HasSubstr("<tuner>"));
+  EXPECT_EQ(small.pool()->used_bytes(), 0);
 }
 
 TEST_F(DaemonTrialsTest, NeedAUsableDevice) {

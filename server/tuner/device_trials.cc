@@ -83,14 +83,25 @@ DeviceTrials::DeviceTrials(drivers::Device& device, const kernel::Kernel& kernel
       seed_(seed),
       integer_bound_(kernel::IntegerBound(kernel)),
       whole_(kernel::HasExactSums(kernel)) {
-  const int64_t alignment = device.info().target.limits.buffer_alignment;
+  const int64_t bytes = PlaceArguments(kernel, device.info().target, &places_);
+  before_.assign(static_cast<size_t>(bytes), static_cast<char>(kGuard));
+}
+
+int64_t DeviceTrials::PlaceArguments(const kernel::Kernel& kernel, const drivers::Target& target,
+                                     std::vector<Place>* places) {
+  const int64_t alignment = target.limits.buffer_alignment;
   int64_t end = RoundUp(kGuardBytes, alignment);
   for (const kernel::Buffer& buffer : kernel.buffers) {
     if (buffer.memory != kernel::Memory::kGlobal) break;  // globals come first
-    places_.push_back({end, buffer.elements * ir::SizeOf(buffer.dtype)});
-    end = RoundUp(end + places_.back().bytes + kGuardBytes, alignment);
+    places->push_back({end, buffer.elements * ir::SizeOf(buffer.dtype)});
+    end = RoundUp(end + places->back().bytes + kGuardBytes, alignment);
   }
-  before_.assign(static_cast<size_t>(end), static_cast<char>(kGuard));
+  return end;
+}
+
+int64_t DeviceTrials::BytesOf(const kernel::Kernel& kernel, const drivers::Target& target) {
+  std::vector<Place> places;
+  return PlaceArguments(kernel, target, &places);
 }
 
 DeviceTrials::~DeviceTrials() = default;

@@ -32,6 +32,9 @@ class DeviceTrials : public TrialRunner {
                                                             uint64_t seed);
   ~DeviceTrials() override;
 
+  // The memory of the device that Make allocates.
+  static int64_t BytesOf(const kernel::Kernel& kernel, const drivers::Target& target);
+
   absl::Status Prepare(const Inputs& inputs) override;
   absl::StatusOr<std::unique_ptr<Trial>> Load(const drivers::KernelImage& image) override;
 
@@ -42,6 +45,9 @@ class DeviceTrials : public TrialRunner {
     int64_t offset = 0;
     int64_t bytes = 0;
   };
+  // Returns the bytes of the buffer.
+  static int64_t PlaceArguments(const kernel::Kernel& kernel, const drivers::Target& target,
+                                std::vector<Place>* places);
 
   DeviceTrials(drivers::Device& device, const kernel::Kernel& kernel, uint64_t seed);
 

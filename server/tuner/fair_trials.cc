@@ -13,8 +13,6 @@
 namespace kiln::tuner {
 namespace {
 
-// No user may have this name (auth::CheckUserName).
-constexpr char kInternalUser[] = "<tuner>";
 // The least that a user may have.
 constexpr double kWeightMin = 1.0 / quota::kUsualWeight;
 
@@ -190,7 +188,7 @@ FairTrials::FairTrials(std::unique_ptr<TrialRunner> runner, fairness::Dispatcher
       options_(std::move(options)),
       step_seconds_(options_.step_seconds > 0 ? options_.step_seconds
                                               : SecondsAlone(dispatcher.limits()) / kStepsInASlice),
-      flow_(dispatcher.AddFlow(kInternalUser, kWeightMin, fairness::Priority::kBatch)) {
+      flow_(dispatcher.AddFlow(kTunerUser, kWeightMin, fairness::Priority::kBatch)) {
   KILN_CHECK(options_.steady_now != nullptr);
 }
 

@@ -48,6 +48,8 @@ class ProcessTrials : public TrialRunner {
     // the kernel took is added.
     double patience_seconds = 2;
     workers::SteadyClock now = std::chrono::steady_clock::now;
+    // Kept as long as there may be a process: what it is charged for. May be null.
+    std::shared_ptr<const void> charge = nullptr;
     // Called for each process that is lost, with the reason. May be null.
     std::function<void(const std::string& why)> on_lost = nullptr;
   };

@@ -1,12 +1,15 @@
 #include "server/tuner/setting_store.h"
 
+#include <algorithm>
 #include <limits>
 #include <utility>
+#include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "compiler/search/knobs/setting.h"
 #include "proto/coding/coding.h"
 #include "server/log/log.h"
+#include "server/tuner/similar_kernels.h"
 
 namespace kiln::tuner {
 namespace {
@@ -14,7 +17,9 @@ namespace {
 // The version of the table's columns. Entries have a version of their own, because a table of an
 // earlier version is dropped.
 constexpr int64_t kTableVersion = 1;
-constexpr uint64_t kEntryVersion = 1;
+constexpr uint64_t kEntryVersion = 2;
+constexpr int64_t kFactsMax = 1000;
+constexpr uint64_t kLastChangeVersion = 201;
 
 std::string KeyOf(const std::string& kernel, const std::string& hardware, int version) {
   ByteWriter key;
@@ -28,7 +33,34 @@ std::string KeyOf(const TunedSetting& setting) {
   return KeyOf(setting.kernel, setting.hardware, setting.version);
 }
 
-std::string Encode(const TunedSetting& setting) {
+// No setting has the version 0.
+std::string KeyOfRates(const std::string& hardware) { return KeyOf("rates", hardware, 0); }
+
+std::string KeyOfLastChange() { return KeyOf("last change", "", 0); }
+
+std::string EncodeLastChange(uint64_t change) {
+  ByteWriter entry;
+  entry.Number(kLastChangeVersion);
+  entry.Number(change);
+  return entry.Take();
+}
+std::optional<uint64_t> DecodeLastChange(std::string_view bytes) {
+  ByteReader entry(bytes);
+  if (entry.Number() != kLastChangeVersion) return std::nullopt;
+  const uint64_t change = entry.Number();
+  return entry.AtEnd() && change > 1 ? std::make_optional(change) : std::nullopt;
+}
+
+// A row of the table.
+struct Row {
+  TunedSetting setting;
+  uint64_t since = 0;  // the change that stored `setting.setting`
+  // Settings that it replaced, the last one first, each with its change.
+  std::vector<std::pair<uint64_t, std::string>> earlier;
+};
+
+std::string Encode(const Row& row) {
+  const TunedSetting& setting = row.setting;
   ByteWriter entry;
   entry.Number(kEntryVersion);
   entry.Text(setting.kernel);
@@ -40,15 +72,23 @@ std::string Encode(const TunedSetting& setting) {
   entry.Real(setting.roofline_seconds);
   entry.Signed(absl::ToUnixSeconds(setting.measured));
   entry.Number(static_cast<uint64_t>(setting.width));
+  entry.Number(row.since);
+  entry.Number(row.earlier.size());
+  for (const auto& [since, text] : row.earlier) {
+    entry.Number(since);
+    entry.Text(text);
+  }
   return entry.Take();
 }
 
 // An entry of a later version, or one that this version would not write, counts as missing.
-std::optional<TunedSetting> Decode(std::string_view bytes) {
+std::optional<Row> Decode(std::string_view bytes) {
   ByteReader entry(bytes);
-  if (entry.Number() != kEntryVersion) return std::nullopt;
+  const uint64_t entry_version = entry.Number();
+  if (entry_version < 1 || entry_version > kEntryVersion) return std::nullopt;
   constexpr uint64_t kIntMax = std::numeric_limits<int>::max();
-  TunedSetting setting;
+  Row row;
+  TunedSetting& setting = row.setting;
   setting.kernel = entry.Text();
   setting.hardware = entry.Text();
   const uint64_t version = entry.Number();
@@ -58,17 +98,40 @@ std::optional<TunedSetting> Decode(std::string_view bytes) {
   setting.roofline_seconds = entry.Real();
   setting.measured = absl::FromUnixSeconds(entry.Signed());
   const uint64_t width = entry.Number();
+  if (entry_version >= 2) {
+    row.since = entry.Number();
+    row.earlier.resize(entry.Below(SettingStore::kEarlierSettingsMax + 1));
+    for (auto& [since, text] : row.earlier) {
+      since = entry.Number();
+      text = entry.Text();
+      if (text.size() > kSettingBytesMax) entry.Fail();
+    }
+  }
   if (!entry.AtEnd() || version > kIntMax || width > kIntMax) return std::nullopt;
   setting.version = static_cast<int>(version);
   setting.width = static_cast<int>(width);
   if (!Check(setting).ok()) return std::nullopt;
-  return setting;
+  return row;
+}
+
+std::optional<Row> FindRow(cache::SealedTable& table, const std::string& key) {
+  std::optional<std::string> bytes;
+  table.Get(key, &bytes);
+  return bytes ? Decode(*bytes) : std::nullopt;
 }
 
 }  // namespace
 
 SettingStore::SettingStore(Options options)
-    : table_({.folder = std::move(options.folder),
+    : facts_({.folder = options.folder,
+              .name = "tuning",
+              .title = "store of rates",
+              .noun = "rate",
+              .loss = "it is measured again",
+              .version = kTableVersion,
+              .rows_max = kFactsMax,
+              .now = options.now}),
+      table_({.folder = std::move(options.folder),
               .name = "settings",
               .title = "setting store",
               .noun = "setting",
@@ -76,7 +139,24 @@ SettingStore::SettingStore(Options options)
               .version = kTableVersion,
               .bytes_max = options.bytes_max,
               .rows_max = options.entries_max,
-              .now = std::move(options.now)}) {}
+              .now = options.now}),
+      now_(std::move(options.now)) {
+  std::optional<std::string> bytes;
+  facts_.Get(KeyOfLastChange(), &bytes);
+  const std::optional<uint64_t> last = bytes ? DecodeLastChange(*bytes) : std::nullopt;
+  if (last) {
+    last_change_ = *last;
+  } else if (table_.GetStatistics().rows > 0) {
+    // It was lost, or an earlier version has not written it. All changes that there were are in the
+    // past.
+    last_change_ = Now();
+    facts_.Put(KeyOfLastChange(), EncodeLastChange(last_change())).IgnoreError();
+  }
+}
+
+uint64_t SettingStore::Now() const {
+  return static_cast<uint64_t>(std::max<int64_t>(absl::ToUnixMicros(now_()), 2));
+}
 
 std::optional<std::string> SettingStore::SettingFor(const std::string& kernel,
                                                     const drivers::Target& target) {
@@ -87,21 +167,82 @@ std::optional<std::string> SettingStore::SettingFor(const std::string& kernel,
 
 std::optional<TunedSetting> SettingStore::Find(const std::string& kernel,
                                                const std::string& hardware) {
-  std::optional<std::string> bytes;
-  table_.Get(KeyOf(kernel, hardware, search::kSettingVersion), &bytes);
-  return bytes ? Decode(*bytes) : std::nullopt;
+  std::optional<Row> row = FindRow(table_, KeyOf(kernel, hardware, search::kSettingVersion));
+  if (!row) return std::nullopt;
+  return std::move(row->setting);
+}
+
+std::optional<std::string> SettingStore::SettingAt(const std::string& kernel,
+                                                   const drivers::Target& target, uint64_t change) {
+  std::optional<Row> row =
+      FindRow(table_, KeyOf(kernel, target.HardwareKey(), search::kSettingVersion));
+  if (!row) return std::nullopt;
+  std::optional<std::string> found;
+  if (row->since <= change) found = std::move(row->setting.setting);
+  for (auto& [since, text] : row->earlier)
+    if (!found && since <= change) found = std::move(text);
+  return found && found->empty() ? std::nullopt : found;
+}
+
+std::optional<std::string> SettingStore::NearestSetting(const std::string& kernel,
+                                                        const std::string& hardware) {
+  const KernelShape shape = ShapeOf(kernel);
+  std::optional<std::string> nearest;
+  double least = kNotSimilar;
+  const absl::Status read = table_.ForEach([&](std::string_view bytes) {
+    std::optional<Row> row = Decode(bytes);
+    TunedSetting* const other = row ? &row->setting : nullptr;
+    if (!other || other->setting.empty() || other->hardware != hardware ||
+        other->version != search::kSettingVersion || other->kernel == kernel)
+      return;
+    const double distance = DistanceOf(shape, ShapeOf(other->kernel));
+    if (distance >= least) return;
+    least = distance;
+    nearest = std::move(other->setting);
+  });
+  return read.ok() ? nearest : std::nullopt;
 }
 
 absl::Status SettingStore::Put(const TunedSetting& setting) {
   if (absl::Status legal = Check(setting); !legal.ok()) return legal;
-  return table_.Put(KeyOf(setting), Encode(setting));
+  absl::MutexLock lock(&put_mutex_);
+  const std::string key = KeyOf(setting);
+  Row row{.setting = setting};
+  std::string before;
+  if (std::optional<Row> old = FindRow(table_, key)) {
+    before = old->setting.setting;
+    row.since = old->since;
+    row.earlier = std::move(old->earlier);
+  }
+  const bool is_change = setting.setting != before;
+  if (is_change) {
+    // A kernel without a row had the heuristic's schedule.
+    row.earlier.insert(row.earlier.begin(), {row.since, before});
+    row.earlier.resize(std::min(row.earlier.size(), kEarlierSettingsMax));
+    row.since = std::max(Now(), last_change() + 1);
+    // First: a number without its change does no harm.
+    absl::Status put = facts_.Put(KeyOfLastChange(), EncodeLastChange(row.since));
+    if (!put.ok()) return put;
+  }
+  absl::Status put = table_.Put(key, Encode(row));
+  if (put.ok() && is_change) last_change_.store(row.since, std::memory_order_release);
+  return put;
+}
+
+std::optional<DeviceRates> SettingStore::FindRates(const std::string& hardware) {
+  std::optional<std::string> bytes;
+  facts_.Get(KeyOfRates(hardware), &bytes);
+  return bytes ? DecodeRates(*bytes) : std::nullopt;
+}
+
+absl::Status SettingStore::PutRates(const std::string& hardware, const DeviceRates& rates) {
+  return facts_.Put(KeyOfRates(hardware), EncodeRates(rates));
 }
 
 absl::StatusOr<SettingStore::Exported> SettingStore::Export() {
   std::vector<TunedSetting> settings;
   const absl::Status read = table_.ForEach([&settings](std::string_view bytes) {
-    if (std::optional<TunedSetting> setting = Decode(bytes))
-      settings.push_back(*std::move(setting));
+    if (std::optional<Row> row = Decode(bytes)) settings.push_back(std::move(row->setting));
   });
   if (!read.ok()) return read;
   const int count = static_cast<int>(settings.size());
@@ -113,10 +254,8 @@ absl::StatusOr<SettingStore::Imported> SettingStore::Import(std::string_view tex
   if (!settings.ok()) return settings.status();
   Imported imported;
   for (const TunedSetting& setting : *settings) {
-    std::optional<std::string> bytes;
-    table_.Get(KeyOf(setting), &bytes);
-    const std::optional<TunedSetting> known = bytes ? Decode(*bytes) : std::nullopt;
-    if (known && known->seconds_after <= setting.seconds_after) {
+    const std::optional<Row> known = FindRow(table_, KeyOf(setting));
+    if (known && known->setting.seconds_after <= setting.seconds_after) {
       ++imported.kept;
       continue;
     }

@@ -1,5 +1,6 @@
 // The results of searches on disk: `settings.sqlite`, a sealed table (cache/sealed_table.h) beside
-// the kernel cache. docs/formats/settings.md specifies it.
+// the kernel cache. docs/formats/settings.md specifies it. The rates of each kind of hardware, and
+// the number of the last change, are in `tuning.sqlite`.
 //
 // A setting is found by the canonical kernel, the hardware and the version of settings, and not by
 // the version of Kiln, whose kernels are binaries: a new version keeps what was measured. Losing
@@ -7,6 +8,7 @@
 #ifndef KILN_SERVER_TUNER_SETTING_STORE_H_
 #define KILN_SERVER_TUNER_SETTING_STORE_H_
 
+#include <atomic>
 #include <cstdint>
 #include <functional>
 #include <optional>
@@ -16,9 +18,11 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "absl/synchronization/mutex.h"
 #include "absl/time/time.h"
 #include "drivers/interface/target.h"
 #include "server/cache/sealed_table.h"
+#include "server/tuner/device_rates.h"
 #include "server/tuner/tuned_setting.h"
 
 namespace kiln::tuner {
@@ -26,6 +30,8 @@ namespace kiln::tuner {
 // Thread-safe. Several daemons may share a folder.
 class SettingStore {
  public:
+  static constexpr size_t kEarlierSettingsMax = 8;
+
   struct Options {
     std::string folder;  // created if it does not exist
     // The settings that were not used for the longest time are evicted first.
@@ -52,13 +58,34 @@ class SettingStore {
   // faster than the heuristic's.
   std::optional<std::string> SettingFor(const std::string& kernel, const drivers::Target& target);
 
+  // Each change of a setting that compilations use has a number, higher than those of all earlier
+  // changes, also of earlier daemons: the time in microseconds since 1970, or the number after the
+  // last one's if that is higher. 1: there was none.
+  uint64_t last_change() const { return last_change_.load(std::memory_order_acquire); }
+
+  // Returns what SettingFor returned after this change and before the next one. At most
+  // kEarlierSettingsMax replaced settings of a kernel are kept; if all of them are newer, the
+  // result is nullopt.
+  std::optional<std::string> SettingAt(const std::string& kernel, const drivers::Target& target,
+                                       uint64_t change);
+
   // Returns everything about the kernel on this hardware, in the compiler's version of settings.
   std::optional<TunedSetting> Find(const std::string& kernel, const std::string& hardware);
+
+  // Returns the setting of the stored kernel that is most similar to this one, on the same hardware
+  // and in the compiler's version of settings: as text, for a search to start from; nullopt if none
+  // is similar (similar_kernels.h) and has a setting. Reads all settings.
+  std::optional<std::string> NearestSetting(const std::string& kernel, const std::string& hardware);
 
   // Replaces what is stored for the kernel, hardware and version of `setting`. INVALID_ARGUMENT:
   // Check refuses it. FAILED_PRECONDITION, RESOURCE_EXHAUSTED, UNAVAILABLE: it was not stored
   // (SealedTable::Put).
   absl::Status Put(const TunedSetting& setting);
+
+  // The rates of this hardware; nullopt: they were not measured.
+  std::optional<DeviceRates> FindRates(const std::string& hardware);
+  // Replaces them. Errors: those of Put, without INVALID_ARGUMENT.
+  absl::Status PutRates(const std::string& hardware, const DeviceRates& rates);
 
   struct Exported {
     std::string text;  // PrintSettings
@@ -77,7 +104,15 @@ class SettingStore {
   Statistics GetStatistics();
 
  private:
+  uint64_t Now() const;
+
+  // The last change, and rates by hardware.
+  cache::SealedTable facts_;
   cache::SealedTable table_;
+  const std::function<absl::Time()> now_;
+  std::atomic<uint64_t> last_change_{1};
+  // Held while a row is replaced: it depends on the one that was there.
+  absl::Mutex put_mutex_;
 };
 
 }  // namespace kiln::tuner

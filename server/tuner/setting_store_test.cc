@@ -5,6 +5,7 @@
 
 #include <filesystem>
 #include <fstream>
+#include <map>
 #include <memory>
 #include <string>
 #include <vector>
@@ -272,6 +273,63 @@ TEST_F(SettingStoreTest, ARowWithAnotherKeyIsRejected) {
   EXPECT_THAT(testing::internal::GetCapturedStderr(), HasSubstr("event=setting_store_rejected"));
 }
 
+TEST_F(SettingStoreTest, KeepsTheRatesOfEachKindOfHardware) {
+  const DeviceRates rates{.threads = 3, .launch_seconds = 1e-6};
+  Put(*Open(), SettingOf("k"));
+  ASSERT_TRUE(Open()->PutRates("fast", rates).ok());
+  EXPECT_EQ(Open()->FindRates("fast"), rates);
+  EXPECT_EQ(Open()->FindRates("other"), std::nullopt);
+  // They are no setting.
+  EXPECT_EQ(Open()->Export()->settings, 1);
+}
+
+TEST_F(SettingStoreTest, EarlierSettingsCanBeAskedFor) {
+  auto store = Open();
+  const drivers::Target target = Avx2Processor();
+  EXPECT_EQ(store->last_change(), 1);
+  std::vector<uint64_t> changes;
+  const auto put = [&](const std::string& setting) {
+    TunedSetting tuned = SettingOf("k");
+    tuned.setting = setting;
+    Put(*store, tuned);
+    changes.push_back(store->last_change());
+  };
+  put("a\n");
+  put("b\n");
+  Put(*store, SettingOf("other"));
+  put("b\n");  // only its times have changed
+  put("");
+  put("c\n");
+  const auto expect_all = [&] {
+    EXPECT_EQ(store->SettingAt("k\n", target, 1), std::nullopt);
+    EXPECT_EQ(store->SettingAt("k\n", target, changes[0]), "a\n");
+    EXPECT_EQ(store->SettingAt("k\n", target, changes[1]), "b\n");
+    EXPECT_EQ(store->SettingAt("k\n", target, changes[2]), "b\n");
+    EXPECT_EQ(store->SettingAt("k\n", target, changes[3]), std::nullopt);
+    EXPECT_EQ(store->SettingAt("k\n", target, changes[4]), "c\n");
+    EXPECT_EQ(store->SettingAt("k\n", target, changes[4] + 99), "c\n");
+    EXPECT_EQ(store->SettingAt("none\n", target, changes[4]), std::nullopt);
+  };
+  expect_all();
+  store = Open();
+  EXPECT_EQ(store->last_change(), changes.back());
+  expect_all();
+  EXPECT_EQ(store->Export()->settings, 2);
+}
+
+TEST_F(SettingStoreTest, AsManyEarlierSettingsAreKeptAsAreAllowed) {
+  auto store = Open();
+  TunedSetting tuned = SettingOf("k");
+  std::vector<uint64_t> changes;
+  for (size_t i = 0; i < SettingStore::kEarlierSettingsMax + 3; ++i) {
+    tuned.setting = absl::StrCat(i, "\n");
+    Put(*store, tuned);
+    changes.push_back(store->last_change());
+  }
+  EXPECT_EQ(store->SettingAt("k\n", Avx2Processor(), changes[1]), std::nullopt);
+  EXPECT_EQ(store->SettingAt("k\n", Avx2Processor(), changes[2]), "2\n");
+}
+
 TEST_F(SettingStoreTest, AReadOnlyStoreIsUsed) {
   Put(*Open(), SettingOf("k"));
   const int status = cache::InReadOnlyFolder(root_ + "/a", [this] {
@@ -296,12 +354,14 @@ TEST_F(SettingStoreTest, WorksWithoutAFolder) {
 }
 
 // One kernel: the sums of rows.
-compiler::CompiledKernel CompileSums(const drivers::Target& target, SettingStore* store) {
+compiler::CompiledKernel CompileSums(const drivers::Target& target, SettingStore* store,
+                                     compiler::KernelCache* cache = nullptr) {
   const auto graph = graph::Parse(
       "input 0 float32[64,1000]\n%0 = input float32[64,1000] index=0\n"
       "%1 = reduce_sum float32[64,1] %0 axes=[1]\noutput %1\n");
   EXPECT_TRUE(graph.ok()) << graph.status();
   compiler::Options options;
+  options.cache = cache;
   if (store != nullptr) {
     options.tuned = [store](const std::string& kernel, const drivers::Target& asked) {
       return store->SettingFor(kernel, asked);
@@ -326,6 +386,66 @@ TEST_F(SettingStoreTest, AnImportedSettingGivesIdenticalMachineCode) {
   auto second = Open("b");
   ASSERT_TRUE(second->Import(first->Export()->text).ok());
   EXPECT_EQ(CompileSums(target, second.get()).image.Serialize(), tuned.image.Serialize());
+}
+
+// Has the entries of a compiler of this version.
+class CacheOfVersion : public compiler::KernelCache {
+ public:
+  explicit CacheOfVersion(std::string version) : version_(std::move(version)) {}
+  std::optional<std::string> Get(const std::string& key) override {
+    const auto found = entries.find(Renamed(key));
+    if (found == entries.end()) return std::nullopt;
+    return found->second;
+  }
+  void Put(const std::string& key, const std::string& value) override {
+    entries[Renamed(key)] = value;
+  }
+
+  std::map<std::string, std::string> entries;
+
+  // Another version's compiler uses the same entries.
+  void SetVersion(std::string version) { version_ = std::move(version); }
+
+ private:
+  std::string Renamed(const std::string& key) const {
+    const std::string own = compiler::Version();
+    EXPECT_EQ(key.substr(0, own.size()), own);
+    return version_ + key.substr(own.size());
+  }
+
+  std::string version_;
+};
+
+TEST_F(SettingStoreTest, AnImportedSettingGivesIdenticalEntriesOfTheKernelCache) {
+  const drivers::Target target = Avx2Processor();
+  TunedSetting setting = SettingOf("");
+  setting.kernel = CompileSums(target, nullptr).ir;
+  auto first = Open("a"), second = Open("b");
+  Put(*first, setting);
+  ASSERT_TRUE(second->Import(first->Export()->text).ok());
+  CacheOfVersion one("1"), other("1");
+  CompileSums(target, first.get(), &one);
+  CompileSums(target, second.get(), &other);
+  EXPECT_EQ(one.entries.size(), size_t{1});
+  EXPECT_EQ(one.entries, other.entries);
+}
+
+TEST_F(SettingStoreTest, SettingsAreUsedAfterTheCompilerHasChanged) {
+  const drivers::Target target = Avx2Processor();
+  TunedSetting setting = SettingOf("");
+  setting.kernel = CompileSums(target, nullptr).ir;
+  CacheOfVersion cache("1");
+  Put(*Open(), setting);
+  const compiler::CompiledKernel before = CompileSums(target, Open().get(), &cache);
+  EXPECT_TRUE(CompileSums(target, Open().get(), &cache).from_cache);
+  // Its kernels are compiled again, with the settings that there are.
+  cache.SetVersion("2");
+  const compiler::CompiledKernel after = CompileSums(target, Open().get(), &cache);
+  EXPECT_FALSE(after.from_cache);
+  EXPECT_EQ(after.setting, setting.setting);
+  EXPECT_EQ(after.setting_refusal, "");
+  EXPECT_EQ(after.image.Serialize(), before.image.Serialize());
+  EXPECT_EQ(cache.entries.size(), size_t{2});
 }
 
 }  // namespace

@@ -14,6 +14,10 @@
 
 namespace kiln::tuner {
 
+// Trials have the device's time and memory as this user. No other may have the name
+// (auth::CheckUserName).
+inline constexpr char kTunerUser[] = "<tuner>";
+
 // The bytes of each buffer that the kernel writes, by its number in the kernel.
 using Outputs = std::map<int, std::vector<char>>;
 

@@ -1,6 +1,7 @@
 #include "server/tuner/tuner.h"
 
 #include <algorithm>
+#include <cmath>
 #include <iterator>
 #include <optional>
 #include <utility>
@@ -13,12 +14,16 @@
 #include "proto/check/check.h"
 #include "server/errors/errors.h"
 #include "server/log/log.h"
+#include "server/tuner/measure_rates.h"
 
 namespace kiln::tuner {
 namespace {
 
 // A search measures the heuristic's schedule and compares its results before it tries anything.
 constexpr double kKernelSecondsMin = 1;
+
+// A kernel that takes less than this share of its roofline is certainly faster than it.
+constexpr double kBeaten = 0.95;
 
 constexpr std::string_view kStateNames[] = {"searching",       "faster",       "kept",
                                             "searched before", "no time left", "failed"};
@@ -61,12 +66,16 @@ int64_t BytesCompared(const kernel::Kernel& kernel) {
   return static_cast<int64_t>(std::min(bytes, 0x1p62));
 }
 
-// A stored setting of an earlier search; the space completes it.
-std::vector<search::Setting> StartsOf(const std::optional<TunedSetting>& known) {
-  if (!known || known->setting.empty()) return {};
-  auto parsed = search::ParseSetting(known->setting);
-  if (!parsed.ok()) return {};
-  return {std::move(parsed->setting)};
+// The stored settings of an earlier search and of the most similar kernel. The space completes
+// them, and the search leaves out those that are not legal.
+std::vector<search::Setting> StartsOf(const std::optional<TunedSetting>& known,
+                                      const std::optional<std::string>& nearest) {
+  std::vector<search::Setting> starts;
+  for (const std::string& text : {known ? known->setting : "", nearest.value_or("")}) {
+    auto parsed = search::ParseSetting(text);
+    if (parsed.ok()) starts.push_back(std::move(parsed->setting));
+  }
+  return starts;
 }
 
 absl::Status CannotTune(const runtime::ManagedDevice& device) {
@@ -225,8 +234,9 @@ class Tuner::Work {
     if (known) {
       now_.seconds_before = known->seconds_before;
       now_.seconds_now = known->seconds_after;
-      now_.roofline_seconds = known->roofline_seconds;
     }
+    if (const auto rates = parts_.store->FindRates(Hardware(kernel)))
+      now_.roofline = RooflineOf(kernel.text, *rates);
     const double left = options_.seconds - Elapsed();
     if (known && known->width >= options_.width && !options_.force) {
       End(TuneState::kSearched);
@@ -261,28 +271,110 @@ class Tuner::Work {
       charge = *std::move(reserved);
     }
     const drivers::Target& target = to_tune.device->info().target;
-    const auto runner = parts_.make_runner(*kernel, *to_tune.device);
+    const search::Space space(*kernel, target, search::MachineOf(target));
+    const absl::Time end = parts_.clock.steady() + absl::Seconds(seconds);
+    for (int attempt = 0;; ++attempt) {
+      now_.roofline =
+          attempt < 2 ? MeasureRoofline(*kernel, *to_tune.device, attempt == 1) : Roofline();
+      const auto result = Find(space, *kernel, *to_tune.device, known,
+                               absl::ToDoubleSeconds(end - parts_.clock.steady()));
+      if (!result.ok()) return result.status();
+      // A kernel that is faster than its roofline shows that the rates were measured while the
+      // device had other work. The search may have ended too early.
+      if (result->best.timing.seconds < kBeaten * now_.roofline.seconds) {
+        if (result->ending == search::Ending::kRoofline && attempt < 2) continue;
+        now_.roofline = {};
+      }
+      return Store(to_tune, *result, result->best.candidate.setting == space.heuristic(), known);
+    }
+  }
+
+  absl::StatusOr<search::SearchResult> Find(const search::Space& space,
+                                            const kernel::Kernel& kernel,
+                                            runtime::ManagedDevice& device,
+                                            const std::optional<TunedSetting>& known,
+                                            double seconds) {
+    const auto runner = parts_.make_runner(kernel, device);
     if (!runner.ok()) return runner.status();
     const Running running(tuner_, **runner, options_.cancellation.get());
-    const auto compile =
-        [this](const workers::KernelJob& job) -> absl::StatusOr<drivers::KernelImage> {
-      if (IsCancelled()) return Cancelled();
-      return parts_.compile(job);
-    };
-    const search::Space space(*kernel, target, search::MachineOf(target));
-    KernelTrials trials(*kernel, target, compile, **runner, parts_.trials);
-    const auto result = search::FindSetting(
+    KernelTrials trials(kernel, device.info().target, Compile(), **runner, parts_.trials);
+    const auto nearest =
+        parts_.store->NearestSetting(kernel::Print(kernel), device.info().target.HardwareKey());
+    const std::string hardware = device.info().target.HardwareKey();
+    const auto model = parts_.samples != nullptr ? parts_.samples->ModelOf(hardware) : nullptr;
+    auto result = search::FindSetting(
         space, trials,
         {.width = options_.width,
-         .starts = StartsOf(known),
+         .starts = StartsOf(known, nearest),
+         .model = model.get(),
          .seconds_max = seconds,
+         .roofline_seconds = now_.roofline.seconds,
          .now = parts_.clock.steady,
          .cancelled = [this] { return IsCancelled(); },
          .on_progress = [this](const search::SearchProgress& progress) { Report(progress); }});
-    if (!result.ok()) return result.status();
-    parts_.metrics->TuneTried(result->progress.tried - result->progress.failed,
-                              result->progress.failed);
-    return Store(to_tune, *result, result->best.candidate.setting == space.heuristic(), known);
+    if (result.ok()) {
+      parts_.metrics->TuneTried(result->progress.tried - result->progress.failed,
+                                result->progress.failed);
+      AddSamples(space, kernel, hardware, *result);
+    }
+    return result;
+  }
+
+  // Stores what was measured, for the searches of other kernels.
+  void AddSamples(const search::Space& space, const kernel::Kernel& kernel,
+                  const std::string& hardware, const search::SearchResult& result) {
+    if (parts_.samples == nullptr || result.path.size() < 2) return;
+    KernelSamples samples{.hardware = hardware, .heuristic = {}, .schedules = {}};
+    for (const search::SearchStep& step : result.path) {
+      if (!step.timing.ok() || samples.schedules.size() >= CostSamples::kSchedulesMax) continue;
+      const auto schedule = space.Write(step.setting);
+      auto features = schedule.ok() ? space.FeaturesOf(*schedule) : schedule.status();
+      if (!features.ok()) continue;
+      const double ratio = step.timing->seconds / result.progress.heuristic_seconds;
+      if (samples.heuristic.empty()) samples.heuristic = *features;
+      if (ratio > 0) samples.schedules.emplace_back(*std::move(features), std::log(ratio));
+    }
+    // They only order candidates.
+    if (!samples.heuristic.empty())
+      parts_.samples->Add(kernel::Print(kernel), samples).IgnoreError();
+  }
+
+  // Compiles unless the tuning ends.
+  workers::CompileFunction Compile() {
+    return [this](const workers::KernelJob& job) -> absl::StatusOr<drivers::KernelImage> {
+      if (IsCancelled()) return Cancelled();
+      return parts_.compile(job);
+    };
+  }
+
+  // Returns the roofline by the stored rates of the device, which are measured if there are none or
+  // if they are too low (`again`). Unknown if they cannot be measured.
+  Roofline MeasureRoofline(const kernel::Kernel& kernel, runtime::ManagedDevice& device,
+                           bool again) {
+    const drivers::Target& target = device.info().target;
+    std::optional<DeviceRates> rates = parts_.store->FindRates(target.HardwareKey());
+    if (parts_.measure_rates && (again || !rates)) {
+      const auto measured =
+          MeasureRates(target, Compile(), parts_.trials.compile_threads,
+                       [&](const kernel::Kernel& buffers,
+                           absl::FunctionRef<absl::Status(TrialRunner&)> use) -> absl::Status {
+                         const auto runner = parts_.make_runner(buffers, device);
+                         if (!runner.ok()) return runner.status();
+                         const Running running(tuner_, **runner, options_.cancellation.get());
+                         return use(**runner);
+                       });
+      if (!measured.ok()) {
+        if (!IsCancelled()) {
+          log::Warning("rates_not_measured", {{"device", device.name()},
+                                              {"why", std::string(measured.status().message())}});
+        }
+        return {};
+      }
+      rates = rates ? Highest(*rates, *measured) : *measured;
+      // Without them, the next tuning measures again.
+      parts_.store->PutRates(target.HardwareKey(), *rates).IgnoreError();
+    }
+    return rates ? RooflineOf(kernel, *rates) : Roofline();
   }
 
   // A search that was cut short is not complete: the next one repeats it from its result on, and
@@ -297,7 +389,7 @@ class Tuner::Work {
         .setting = is_heuristic ? "" : search::Print(result.best.candidate.setting),
         .seconds_before = result.progress.heuristic_seconds,
         .seconds_after = result.best.timing.seconds,
-        .roofline_seconds = known ? known->roofline_seconds : 0,
+        .roofline_seconds = now_.roofline.seconds,
         .measured = absl::FromUnixSeconds(absl::ToUnixSeconds(parts_.clock.wall())),
         .width = is_complete ? options_.width : (known ? known->width : 0)};
     now_.seconds_before = found.seconds_before;
@@ -335,6 +427,8 @@ class Tuner::Work {
                                  {"why", now_.why},
                                  {"seconds_before", absl::StrCat(now_.seconds_before)},
                                  {"seconds_now", absl::StrCat(now_.seconds_now)},
+                                 {"roofline_seconds", absl::StrCat(now_.roofline.seconds)},
+                                 {"limit", std::string(LimitName(now_.roofline.limit))},
                                  {"tried", absl::StrCat(now_.tried)}});
     }
     Tell();

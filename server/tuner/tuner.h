@@ -23,6 +23,8 @@
 #include "server/metrics/metrics.h"
 #include "server/runtime/device/managed_device.h"
 #include "server/runtime/program/program.h"
+#include "server/tuner/cost_samples.h"
+#include "server/tuner/device_rates.h"
 #include "server/tuner/kernel_trials.h"
 #include "server/tuner/setting_store.h"
 #include "server/tuner/trial_runner.h"
@@ -64,7 +66,7 @@ struct TuneProgress {
   // Seconds of one launch; 0: not known yet.
   double seconds_before = 0;
   double seconds_now = 0;
-  double roofline_seconds = 0;
+  Roofline roofline = {};
   int round = 0;
   int tried = 0;
   int refused = 0;
@@ -113,6 +115,11 @@ class Tuner {
     metrics::Metrics* metrics = nullptr;
     Clock clock;
     TrialOptions trials{};
+    // Gets what searches measure, and orders their candidates by it. May be null.
+    CostSamples* samples = nullptr;
+    // Measures the rates of hardware whose rates are not stored, so that searches end at the
+    // roofline.
+    bool measure_rates = false;
     // Called after settings were stored that compilations from now on will use.
     std::function<void()> on_changed;
   };

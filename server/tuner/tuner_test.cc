@@ -36,6 +36,7 @@ struct World {
   std::set<std::string> broken;      // kernels without a runner
   double seconds = 0;                // of the clock
   double seconds_to_load = 0;
+  std::set<std::string> loaded;  // schedules
   std::vector<std::string> searched;
 };
 
@@ -45,6 +46,7 @@ class WorldsRunner : public TrialRunner {
   WorldsRunner(World& world, const kernel::Kernel& kernel) : world_(world), kernel_(kernel) {}
   absl::StatusOr<std::unique_ptr<Trial>> Load(const drivers::KernelImage& image) override {
     world_.seconds += world_.seconds_to_load;
+    world_.loaded.insert(image.code);
     if (heuristic_.empty()) heuristic_ = "code " + image.code;
     const bool is_better =
         "code " + image.code != heuristic_ && world_.improvable.contains(kernel_.name);
@@ -88,8 +90,15 @@ class TunerTest : public ::testing::Test {
   TunerTest() {
     std::string pattern = absl::StrCat(::testing::TempDir(), "/kiln_tuner_XXXXXX");
     folder_ = mkdtemp(pattern.data());
+    Start();
+  }
+  // The parts of a daemon that begin anew when it is restarted.
+  void Start() {
+    tuner_.reset();
     store_ = std::make_unique<SettingStore>(
         SettingStore::Options{.folder = folder_, .now = clock_.wall});
+    samples_ =
+        std::make_unique<CostSamples>(CostSamples::Options{.folder = folder_, .now = clock_.wall});
     tuner_ = std::make_unique<Tuner>(
         Tuner::Options{.store = store_.get(),
                        .compile =
@@ -107,6 +116,7 @@ class TunerTest : public ::testing::Test {
                        },
                        .metrics = &metrics_,
                        .clock = clock_,
+                       .samples = samples_.get(),
                        .on_changed = [this] { ++changes_; }});
   }
   ~TunerTest() override {
@@ -151,6 +161,7 @@ class TunerTest : public ::testing::Test {
   runtime::ManagedDevice other_{std::make_unique<kiln::testing::FakeDevice>("cpu:1", 1000), 0,
                                 metrics_.ForDevice("cpu:1"), clock_};
   std::unique_ptr<SettingStore> store_;
+  std::unique_ptr<CostSamples> samples_;
   std::unique_ptr<Tuner> tuner_;
   int changes_ = 0;
   std::vector<std::string> ended_;
@@ -209,6 +220,18 @@ TEST_F(TunerTest, SkipsWhatWasSearchedAsWidelyUnlessForced) {
   EXPECT_THAT(world_.searched, ElementsAre("b", "a", "c", "b", "a", "c"));
 }
 
+TEST_F(TunerTest, ARestartSearchesNothingAnew) {
+  world_.improvable = {"a"};
+  ASSERT_TRUE(Tune().ok());
+  const auto found = StoredOf(64);
+  world_.searched.clear();
+  Start();
+  ASSERT_TRUE(Tune().ok());
+  EXPECT_THAT(ended_, ElementsAre("b searched before", "a searched before", "c searched before"));
+  EXPECT_THAT(world_.searched, ElementsAre());
+  EXPECT_EQ(StoredOf(64), found);
+}
+
 TEST_F(TunerTest, ASearchWithoutTimeIsNotComplete) {
   world_.improvable = {"b"};
   world_.seconds_to_load = 1;
@@ -262,6 +285,95 @@ TEST_F(TunerTest, KernelsOfAProgramThatHasNotRunAreSortedBySize) {
   for (KernelToTune& kernel : kernels) kernel.seconds = 0;
   ASSERT_TRUE(tuner_->Tune(kernels, "step", {}).ok());
   EXPECT_THAT(world_.searched, ElementsAre("b", "c", "a"));
+}
+
+TEST_F(TunerTest, ANewKernelStartsFromTheSettingOfTheMostSimilarOne) {
+  const drivers::Target& target = device_.info().target;
+  const auto store = [&](int64_t elements, const std::string& setting) {
+    const TunedSetting tuned{.kernel = CopyOf(elements),
+                             .hardware = target.HardwareKey(),
+                             .setting = setting,
+                             .seconds_before = 2,
+                             .seconds_after = 1};
+    ASSERT_TRUE(store_->Put(tuned).ok());
+  };
+  // The schedules that a search of the copy would try by itself do not have so many tasks.
+  const std::string near = "setting 1\nstage 0 form=point_lanes lanes=4 tasks=13\n";
+  store(4096, near);
+  store(64 << 20, "setting 1\nstage 0 form=point_lanes lanes=4 tasks=11\n");
+  ir::Context context;
+  const auto kernel = kernel::ParseKernel(CopyOf(1024), context);
+  std::vector<std::string> ignored;
+  const auto schedule =
+      search::WriteStored(*kernel, target, search::MachineOf(target), near, &ignored);
+  ASSERT_TRUE(schedule.ok()) << schedule.status();
+  const std::vector<KernelToTune> kernels = {{"d", CopyOf(1024), &device_, 1e-3, 1}};
+  ASSERT_TRUE(tuner_->Tune(kernels, "step", {}).ok());
+  EXPECT_TRUE(world_.loaded.contains(schedule::Print(*schedule)));
+}
+
+TEST_F(TunerTest, AStartThatIsNotLegalIsLeftOut) {
+  const drivers::Target& target = device_.info().target;
+  const std::string wide = "setting 1\nstage 0 form=point_lanes lanes=1024\n";
+  ASSERT_TRUE(store_
+                  ->Put({.kernel = CopyOf(4096),
+                         .hardware = target.HardwareKey(),
+                         .setting = wide,
+                         .seconds_before = 2,
+                         .seconds_after = 1})
+                  .ok());
+  ir::Context context;
+  const auto kernel = kernel::ParseKernel(CopyOf(64), context);
+  std::vector<std::string> ignored;
+  EXPECT_FALSE(
+      search::WriteStored(*kernel, target, search::MachineOf(target), wide, &ignored).ok());
+  world_.improvable = {"a"};
+  ASSERT_TRUE(Tune().ok());
+  EXPECT_THAT(ended_, ElementsAre("b kept", "a faster", "c kept"));
+}
+
+TEST_F(TunerTest, EverySearchAddsToTheSamples) {
+  const std::string hardware = device_.info().target.HardwareKey();
+  std::vector<KernelToTune> kernels;
+  for (int i = 0; i < CostSamples::kKernelsMin; ++i)
+    kernels.push_back({absl::StrCat("k", i), CopyOf(1024 << i), &device_, 1e-3, 1});
+  EXPECT_EQ(samples_->ModelOf(hardware), nullptr);
+  ASSERT_TRUE(tuner_->Tune(kernels, "step", {}).ok());
+  EXPECT_NE(samples_->ModelOf(hardware), nullptr);
+  // A search with a model.
+  world_.improvable = {"a", "b", "c"};
+  ASSERT_TRUE(Tune().ok());
+  EXPECT_THAT(ended_, ElementsAre("b faster", "a faster", "c faster"));
+}
+
+TEST_F(TunerTest, ASearchEndsAtTheRoofline) {
+  world_.improvable = {"a", "b", "c"};
+  const std::string hardware = device_.info().target.HardwareKey();
+  ASSERT_TRUE(store_->PutRates(hardware, {.launch_seconds = 0.98 * kHeuristicSeconds}).ok());
+  std::vector<TuneProgress> ended;
+  ASSERT_TRUE(Tune({.on_progress = [&](const TuneProgress& progress) {
+                if (progress.state != TuneState::kSearching) ended.push_back(progress);
+              }}).ok());
+  ASSERT_EQ(ended.size(), size_t{3});
+  for (const TuneProgress& progress : ended) {
+    EXPECT_EQ(progress.state, TuneState::kKept);
+    EXPECT_EQ(progress.tried, 1);
+    EXPECT_EQ(progress.roofline, (Roofline{0.98 * kHeuristicSeconds, Limit::kLaunch}));
+  }
+  EXPECT_DOUBLE_EQ(StoredOf(64)->roofline_seconds, 0.98 * kHeuristicSeconds);
+}
+
+TEST_F(TunerTest, ARooflineThatAKernelBeatsDoesNotEndItsSearch) {
+  world_.improvable = {"a"};
+  const std::string hardware = device_.info().target.HardwareKey();
+  ASSERT_TRUE(store_->PutRates(hardware, {.launch_seconds = 2 * kHeuristicSeconds}).ok());
+  std::vector<TuneProgress> ended;
+  ASSERT_TRUE(Tune({.on_progress = [&](const TuneProgress& progress) {
+                if (progress.state != TuneState::kSearching) ended.push_back(progress);
+              }}).ok());
+  EXPECT_THAT(ended_, ElementsAre("b kept", "a faster", "c kept"));
+  for (const TuneProgress& progress : ended) EXPECT_EQ(progress.roofline, Roofline());
+  EXPECT_DOUBLE_EQ(StoredOf(64)->roofline_seconds, 0);
 }
 
 TEST_F(TunerTest, OneProgramIsTunedOnADeviceAtATime) {

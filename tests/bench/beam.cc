@@ -1,16 +1,15 @@
 // Searches for the fastest settings of kernels on this machine's processor, and compares them with
 // the heuristic's:
 //
-//   bench_beam [--threads N] [--width N] [--seconds N] [--gflops N] [--gbytes N] [--path] FILE…
+//   bench_beam [--threads N] [--width N] [--seconds N] [--path] FILE…
 //
 // A FILE has the loops of one kernel, as `irtool` and `kiln explain` print them;
 // tests/bench/kernels has examples. --threads: of the device (1). --width: of the beam (4).
-// --seconds: bound for each kernel (60). --gflops and --gbytes: what the device computes and moves
-// in a second at best; with them a search ends at the roofline. --path: prints every candidate with
-// its time.
+// --seconds: bound for each kernel (60). --path: prints every candidate with its time.
 //
-// Prints for each kernel the setting found, as a text that `irtool --setting` reads, and then a
-// table. The times of a row were taken in turns, after the search.
+// First it measures the rates of the device, and prints them. A search ends at the roofline that
+// follows from them. Prints for each kernel the setting found, as a text that `irtool --setting`
+// reads, and then a table. The times of a row were taken in turns, after the search.
 #include "compiler/search/beam.h"
 
 #include <algorithm>
@@ -31,20 +30,18 @@
 #include "drivers/cpu/driver.h"
 #include "server/tuner/device_trials.h"
 #include "server/tuner/kernel_trials.h"
+#include "server/tuner/measure_rates.h"
 
 namespace kiln::bench {
 namespace {
 
 constexpr char kUsage[] =
-    "bench_beam [--threads N] [--features WORDS] [--width N] [--seconds N] [--gflops N] "
-    "[--gbytes N] [--path] FILE…";
+    "bench_beam [--threads N] [--features WORDS] [--width N] [--seconds N] [--path] FILE…";
 
 struct Command {
   double threads = 1;
   double width = 4;
   double seconds = 60;
-  double gflops = 0;  // 0: not known
-  double gbytes = 0;
   std::string features;
   bool path = false;
   std::vector<std::string> files;
@@ -55,9 +52,9 @@ struct Flag {
   double Command::*field;
 };
 constexpr Flag kFlags[] = {
-    {"--threads", &Command::threads}, {"--width", &Command::width},
-    {"--seconds", &Command::seconds}, {"--gflops", &Command::gflops},
-    {"--gbytes", &Command::gbytes},
+    {"--threads", &Command::threads},
+    {"--width", &Command::width},
+    {"--seconds", &Command::seconds},
 };
 
 absl::StatusOr<Command> ReadCommand(const std::vector<std::string>& words) {
@@ -85,20 +82,33 @@ absl::StatusOr<Command> ReadCommand(const std::vector<std::string>& words) {
   return command;
 }
 
+int CompileThreads() { return static_cast<int>(std::max(std::thread::hardware_concurrency(), 1U)); }
+
 absl::StatusOr<std::string> ReadText(const std::string& file) {
   std::ifstream stream(file);
   if (!stream) return absl::NotFoundError(absl::StrCat("cannot read ", file));
   return std::string(std::istreambuf_iterator<char>(stream), {});
 }
 
-// Returns the time of a kernel that is limited only by arithmetic and memory; 0: not known.
-double RooflineSeconds(const kernel::Kernel& kernel, const Command& command) {
-  const kernel::Cost cost = kernel::EstimateCost(kernel);
-  const double arithmetic =
-      command.gflops > 0 ? static_cast<double>(cost.flops) / (1e9 * command.gflops) : 0;
-  const double memory =
-      command.gbytes > 0 ? static_cast<double>(cost.bytes) / (1e9 * command.gbytes) : 0;
-  return std::max(arithmetic, memory);
+absl::StatusOr<tuner::DeviceRates> MeasureRates(drivers::Device& device) {
+  return tuner::MeasureRates(
+      device.info().target, compiler::CompileJob, CompileThreads(),
+      [&device](const kernel::Kernel& buffers,
+                absl::FunctionRef<absl::Status(tuner::TrialRunner&)> use) -> absl::Status {
+        auto runner = tuner::DeviceTrials::Make(device, buffers, /*seed=*/1);
+        if (!runner.ok()) return runner.status();
+        return use(**runner);
+      });
+}
+
+void PrintThroughput(const char* title, const tuner::Throughput& rates) {
+  std::printf("# %s: float32 %.1f GFLOP/s fused, %.1f other; float64 %.1f, %.1f\n", title,
+              rates.float32.fused / 1e9, rates.float32.other / 1e9, rates.float64.fused / 1e9,
+              rates.float64.other / 1e9);
+  for (const tuner::TrafficRates& one : rates.traffic) {
+    std::printf("#   %lld bytes: read %.1f GB/s, write %.1f, copy %.1f\n",
+                static_cast<long long>(one.bytes), one.read / 1e9, one.write / 1e9, one.copy / 1e9);
+  }
 }
 
 // The device as irtool's --space takes it.
@@ -125,7 +135,7 @@ struct TableRow {
   double heuristic_seconds = 0;
   double best_seconds = 0;
   double noise = 0;
-  double roofline_seconds = 0;
+  tuner::Roofline roofline;
   double search_seconds = 0;
   int repeated = 0;
   search::SearchProgress progress;
@@ -135,8 +145,8 @@ struct TableRow {
 // The search for one kernel.
 class KernelSearch {
  public:
-  KernelSearch(drivers::Device& device, const Command& command)
-      : device_(device), command_(command) {}
+  KernelSearch(drivers::Device& device, const tuner::DeviceRates& rates, const Command& command)
+      : device_(device), rates_(rates), command_(command) {}
 
   absl::StatusOr<TableRow> Run(const std::string& file) {
     const auto text = ReadText(file);
@@ -157,9 +167,8 @@ class KernelSearch {
 
  private:
   tuner::KernelTrials Trials(int confirming_rounds, double patience_seconds) {
-    const int cores = static_cast<int>(std::max(std::thread::hardware_concurrency(), 1U));
     return tuner::KernelTrials(kernel_, device_.info().target, compiler::CompileJob, *runner_,
-                               {.compile_threads = cores,
+                               {.compile_threads = CompileThreads(),
                                 .confirming_rounds = confirming_rounds,
                                 .patience_seconds = patience_seconds});
   }
@@ -168,13 +177,13 @@ class KernelSearch {
     const search::Space space(kernel_, device_.info().target, search::Machine::kLanes);
     const tuner::TrialOptions defaults;
     tuner::KernelTrials trials = Trials(defaults.confirming_rounds, defaults.patience_seconds);
-    row->roofline_seconds = RooflineSeconds(kernel_, command_);
+    row->roofline = tuner::RooflineOf(kernel_, rates_);
     const absl::Time start = absl::Now();
     const auto result = search::FindSetting(
         space, trials,
         {.width = static_cast<int>(command_.width),
          .seconds_max = command_.seconds,
-         .roofline_seconds = row->roofline_seconds,
+         .roofline_seconds = row->roofline.seconds,
          .now = absl::Now,
          .on_progress = [&](const search::SearchProgress& now) { PrintProgress(row->name, now); }});
     std::fprintf(stderr, "\n");
@@ -217,6 +226,7 @@ class KernelSearch {
   }
 
   drivers::Device& device_;
+  const tuner::DeviceRates& rates_;
   const Command& command_;
   ir::Context context_;
   kernel::Kernel kernel_;
@@ -224,18 +234,17 @@ class KernelSearch {
 };
 
 void PrintTable(const std::vector<TableRow>& rows) {
-  std::printf("%-24s %12s %12s %6s %6s %12s %6s %10s %7s %6s %8s %10s %7s  %s\n", "kernel",
-              "heuristic us", "best us", "ratio", "noise", "roofline us", "rounds", "candidates",
-              "equal", "failed", "rejected", "duplicates", "seconds", "ended by");
+  std::printf("%-24s %12s %12s %6s %6s %12s %-8s %6s %10s %7s %6s %8s %10s %7s  %s\n", "kernel",
+              "heuristic us", "best us", "ratio", "noise", "roofline us", "limit", "rounds",
+              "candidates", "equal", "failed", "rejected", "duplicates", "seconds", "ended by");
   for (const TableRow& row : rows) {
-    const std::string roofline = row.roofline_seconds > 0 ? absl::StrCat(row.roofline_seconds * 1e6)
-                                                          : std::string("unknown");
-    std::printf("%-24s %12.1f %12.1f %6.2f %6.3f %12s %6d %10d %7d %6d %8d %10d %7.1f  %s\n",
+    const std::string limit(tuner::LimitName(row.roofline.limit));
+    std::printf("%-24s %12.1f %12.1f %6.2f %6.3f %12.1f %-8s %6d %10d %7d %6d %8d %10d %7.1f  %s\n",
                 row.name.c_str(), row.heuristic_seconds * 1e6, row.best_seconds * 1e6,
-                row.heuristic_seconds / row.best_seconds, row.noise, roofline.c_str(),
-                row.progress.round, row.progress.tried, row.repeated, row.progress.failed,
-                row.progress.rejected, row.progress.duplicates, row.search_seconds,
-                std::string(search::EndingName(row.ending)).c_str());
+                row.heuristic_seconds / row.best_seconds, row.noise, row.roofline.seconds * 1e6,
+                limit.c_str(), row.progress.round, row.progress.tried, row.repeated,
+                row.progress.failed, row.progress.rejected, row.progress.duplicates,
+                row.search_seconds, std::string(search::EndingName(row.ending)).c_str());
   }
 }
 
@@ -244,10 +253,17 @@ absl::Status Run(const std::vector<std::string>& words) {
   if (!command.ok()) return command.status();
   const auto device = OpenDevice(*command);
   if (!device.ok()) return device.status();
+  const absl::Time start = absl::Now();
+  const auto rates = MeasureRates(**device);
+  if (!rates.ok()) return rates.status();
+  std::printf("# rates, measured in %.2f s; a launch takes %.2f us\n",
+              absl::ToDoubleSeconds(absl::Now() - start), rates->launch_seconds * 1e6);
+  PrintThroughput("all threads", rates->all);
+  PrintThroughput("one thread", rates->thread);
   std::vector<TableRow> rows;
   absl::Status failed;
   for (const std::string& file : command->files) {
-    const auto row = KernelSearch(**device, *command).Run(file);
+    const auto row = KernelSearch(**device, *rates, *command).Run(file);
     if (row.ok()) {
       rows.push_back(*row);
       continue;

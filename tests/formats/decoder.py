@@ -107,7 +107,7 @@ def checkpoint(data: bytes, key: bytes) -> dict[str, Any]:
     file = Reader(data)
     assert file.take(8) == b"kilnkeep"
     version, zero, size = file.all_of(file.fixed32, file.fixed32, file.fixed64)
-    assert (version, zero) == (4, 0)
+    assert (version, zero) == (5, 0)
     description = file.take(size)
     first_tag = file.take(32)
     assert first_tag == tag(key, data[: 24 + size])
@@ -184,6 +184,7 @@ def checkpoint_description(d: Reader) -> dict[str, Any]:
     found["updates"] = [d.pairs(d.number, d.number) for _, kind, *_ in found["pending"] if kind == 0]
     found["places"] = [d.stored_place() for kind, *_ in found["values"] if kind == 0]
     found["origin_devices"] = [d.items(d.text) for _ in found["origins"]]
+    found["origin_settings"] = [d.all_of(d.number, d.flag) for _ in found["origins"]]
     d.end()
     return found
 
@@ -254,6 +255,7 @@ def operation(r: Reader) -> tuple[Any, ...]:
         ("move", lambda: (r.number(), r.number(), r.stored_place())),
         ("write", lambda: (r.stored_place(), *write())),
         ("define", lambda: (r.items(r.text), *define())),
+        ("define", lambda: (r.number(), r.flag(), r.items(r.text), *define())),
     ]
     name, fields = kinds[r.number()]
     return name, *fields()
@@ -307,11 +309,27 @@ def setting_key(setting: dict[str, Any]) -> bytes:
 
 def setting_entry(data: bytes) -> dict[str, Any]:
     entry = Reader(data)
-    assert entry.number() == 1
+    assert entry.number() == 2
     found: dict[str, Any] = {}
     found["kernel"], found["hardware"], found["version"] = entry.all_of(entry.raw_text, entry.raw_text, entry.number)
     found["setting"], found["seconds"] = entry.raw_text(), [entry.real() for _ in range(3)]
     found["measured"], found["width"] = entry.signed(), entry.number()
+    found["since"], found["earlier"] = entry.number(), entry.pairs(entry.number, entry.raw_text)
+    entry.end()
+    return found
+
+
+def throughput(data: Reader) -> dict[str, Any]:
+    found: dict[str, Any] = {name: [data.real(), data.real()] for name in ("float32", "float64")}
+    found["traffic"] = [(data.number(), data.real(), data.real(), data.real()) for _ in range(data.number())]
+    return found
+
+
+def rates_entry(data: bytes) -> dict[str, Any]:
+    entry = Reader(data)
+    assert entry.number() == 101
+    found: dict[str, Any] = {"all": throughput(entry), "thread": throughput(entry)}
+    found["threads"], found["launch_seconds"] = entry.number(), entry.real()
     entry.end()
     return found
 

@@ -116,9 +116,11 @@ sessions::Checkpoint ExampleCheckpoint() {
   auto first = std::make_shared<sessions::ProgramOrigin>();
   first->wire = "graph 1";
   first->name = "step";
+  first->settings = 1'700'000'000'000'000;
   auto second = std::make_shared<sessions::ProgramOrigin>();
   second->wire = "graph 2";
   second->devices = {"cpu:0", "cpu:1"};
+  second->live = true;
   checkpoint.origins = {std::move(first), std::move(second)};
   checkpoint.values = {
       {.kind = Kind::kBytes, .type = {ir::DType::kInt16, {2, 3}}},
@@ -191,7 +193,7 @@ std::vector<std::string> OperationRecords() {
       sessions::DefineProgram{1, std::make_shared<const ExampleGraph>(), "step"},
       sessions::DefineProgram{2, ExampleError(), "broken"},
       sessions::DefineProgram{
-          3, std::make_shared<const ExampleGraph>(), "on two", {"cpu:0", "cpu:1"}},
+          3, std::make_shared<const ExampleGraph>(), "on two", {"cpu:0", "cpu:1"}, {}, "", true, 5},
       sessions::RunProgram{1, {1, 2}, {3}, {{"n", -5}}, true},
       sessions::Write{4, type, "", {"blob"}},
       sessions::Write{5, type, "", {}, OnTwoDevices()},
@@ -337,6 +339,29 @@ TEST_F(ExamplesTest, SettingStore) {
   EXPECT_EQ(open()->Export()->text, Content(ExamplePath("settings.txt")));
 }
 
+// Its entries have no changes: their settings were always there.
+TEST_F(ExamplesTest, SettingStoreOfVersion1) {
+  fs::rename(folder_ + "/example.key", folder_ + "/settings.key");
+  fs::copy_file(ExamplePath("settings.1.sqlite"), folder_ + "/settings.sqlite");
+  tuner::SettingStore store(
+      {.folder = folder_, .now = [] { return absl::FromUnixSeconds(1'700'000'001); }});
+  for (const tuner::TunedSetting& setting : ExampleSettings())
+    EXPECT_EQ(store.Find(setting.kernel, setting.hardware), setting);
+  EXPECT_EQ(store.last_change(), 1'700'000'001'000'000);
+}
+
+TEST_F(ExamplesTest, Rates) {
+  tuner::DeviceRates rates;
+  rates.all.float32 = {.fused = 4e11, .other = 2e11};
+  rates.all.traffic = {{.bytes = 65536, .read = 2e11},
+                       {.bytes = 67'108'864, .read = 4e10, .write = 2e10, .copy = 3e10}};
+  rates.thread.float64 = {.fused = 5e10, .other = 2.5e10};
+  rates.threads = 2;
+  rates.launch_seconds = 1e-7;
+  ExpectExample("rates.entry", tuner::EncodeRates(rates));
+  EXPECT_EQ(tuner::DecodeRates(Content(ExamplePath("rates.entry"))), rates);
+}
+
 workers::KernelJob ExampleJob() {
   workers::KernelJob job;
   job.name = "add_64";
@@ -376,8 +401,9 @@ TEST_F(ExamplesTest, TrialMessages) {
   ExpectExample("trial_load.message",
                 tuner::EncodeRequest(302, tuner::LoadRequest{5, {3, 400}, ExampleKernel()}));
   ExpectExample("trial_time.message", tuner::EncodeRequest(303, tuner::TimeRequest{5, 1000, 0.25}));
-  ExpectExample("trial_run.message",
-                tuner::EncodeRequest(304, tuner::RunRequest{5, {kernel::Sample::kEqual, 0.25, 7}, 1.5}));
+  ExpectExample(
+      "trial_run.message",
+      tuner::EncodeRequest(304, tuner::RunRequest{5, {kernel::Sample::kEqual, 0.25, 7}, 1.5}));
   ExpectExample("trial_answer.message", tuner::EncodeTrialAnswer(303, 0.125));
   absl::Status error = absl::DataLossError("it writes outside its outputs");
   error.SetPayload("kiln/reason", absl::Cord("WRONG"));

@@ -63,15 +63,16 @@ def test_checkpoint():
         "updates": [[(1, 0)]],
         "places": ["", TWO_DEVICES, "cpu:1"],
         "origin_devices": [[], ["cpu:0", "cpu:1"]],
+        "origin_settings": [(1_700_000_000_000_000, False), (0, True)],
         "bytes": [b"value 1 ....", b"v2..", b"1", b"blob."],
     }
 
 
 OPERATIONS = [
     ("unknown",),
-    ("define", 1, "step", GRAPH),
-    ("define", 2, "broken", ERROR),
-    ("define", ["cpu:0", "cpu:1"], 3, "on two", GRAPH),
+    ("define", 0, False, [], 1, "step", GRAPH),
+    ("define", 0, False, [], 2, "broken", ERROR),
+    ("define", 5, True, ["cpu:0", "cpu:1"], 3, "on two", GRAPH),
     ("run", 1, [1, 2], [3], [("n", -5)], True),
     ("write", 4, 6, [2, 2], ["blob"], b"data"),
     ("write", TWO_DEVICES, 5, 6, [2, 2], [], b"data"),
@@ -88,10 +89,10 @@ OPERATIONS = [
 
 def test_log():
     header, records, last = decoder.segment(example("example.1.journal"), KEY)
-    assert header == {"version": 2, "id": "secret id", "number": 1, "boot": "boot id", "name": "", "follows": bytes(32)}
+    assert header == {"version": 3, "id": "secret id", "number": 1, "boot": "boot id", "name": "", "follows": bytes(32)}
     assert records == [("executed", i + 1, i, 300, 3, *operation) for i, operation in enumerate(OPERATIONS)]
     header, records, _ = decoder.segment(example("example.2.journal"), KEY)
-    assert header == {"version": 2, "id": "secret id", "number": 2, "boot": "boot id", "name": "night", "follows": last}
+    assert header == {"version": 3, "id": "secret id", "number": 2, "boot": "boot id", "name": "night", "follows": last}
     assert records == [
         ("cancelled", 21, 25, [21, 22]),
         ("blob", "blob", b"bytes"),
@@ -183,8 +184,24 @@ def test_settings_text():
 
 def test_setting_store(tmp_path):
     entries = sealed_table("settings", 1, 1_700_000_001, tmp_path)
+    # Only one kernel has a faster setting than the heuristic's.
+    since = 1_700_000_001_000_000
+    changes = [{"since": 0, "earlier": []}, {"since": since, "earlier": [(0, b"")]}]
     assert {key: decoder.setting_entry(entry) for key, entry in entries.items()} == {
-        decoder.setting_key(setting): setting for setting in SETTINGS
+        decoder.setting_key(setting): setting | change for setting, change in zip(SETTINGS, changes)
+    }
+
+
+def test_rates():
+    assert decoder.rates_entry(example("rates.entry")) == {
+        "all": {
+            "float32": [4e11, 2e11],
+            "float64": [0.0, 0.0],
+            "traffic": [(65536, 2e11, 0.0, 0.0), (67_108_864, 4e10, 2e10, 3e10)],
+        },
+        "thread": {"float32": [0.0, 0.0], "float64": [5e10, 2.5e10], "traffic": []},
+        "threads": 2,
+        "launch_seconds": 1e-7,
     }
 
 

@@ -15,6 +15,7 @@ sessions::Operation FromDefine(v1::DefineProgram& message, memory::Account& acco
   // An error is answered by the session, in the operation's turn; the stream continues.
   operation.graph = MakeGraphSource(std::move(*message.mutable_graph()), account);
   operation.devices.assign(message.devices().begin(), message.devices().end());
+  operation.live = message.live();
   if (absl::Status status = CheckDeviceNames(operation.devices);
       !status.ok() && operation.graph.ok())
     operation.graph = status;

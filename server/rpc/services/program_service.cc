@@ -98,6 +98,17 @@ void FillTimes(tuner::SettingStore& settings, const compiler::CompiledKernel& ke
   proto->set_seconds_tuned(stored->seconds_after);
 }
 
+// Sets the roofline, once a tuning has measured the device.
+void FillRoofline(tuner::SettingStore& settings, const compiler::CompiledKernel& kernel,
+                  const runtime::ManagedDevice& device, v1::Kernel* proto) {
+  const auto rates = settings.FindRates(device.info().target.HardwareKey());
+  if (!rates) return;
+  const tuner::Roofline roofline = tuner::RooflineOf(kernel.ir, *rates);
+  if (roofline.seconds <= 0) return;
+  proto->set_roofline_seconds(roofline.seconds);
+  proto->set_roofline_limit(std::string(tuner::LimitName(roofline.limit)));
+}
+
 absl::Status Explain(const ProgramServiceParts& parts, const auth::Principal& caller,
                      const v1::ExplainProgramRequest& request,
                      v1::ExplainProgramResponse* response) {
@@ -138,6 +149,7 @@ absl::Status Explain(const ProgramServiceParts& parts, const auth::Principal& ca
     proto->set_setting_refusal(kernel.setting_refusal);
     proto->set_setting_ignored(kernel.setting_ignored);
     FillTimes(*parts.settings, kernel, (*program)->device_of_kernel(i), proto);
+    FillRoofline(*parts.settings, kernel, (*program)->device_of_kernel(i), proto);
     // Generated on request only, since it is rarely needed.
     if (kernel.source) {
       auto source = kernel.source();

@@ -87,7 +87,10 @@ void FillProgress(const TuneProgress& progress, v1::TuneProgramResponse* proto) 
   proto->set_seconds_now(progress.seconds_now);
   proto->set_state(StateToProto(progress.state));
   proto->set_why(progress.why);
-  proto->set_roofline_seconds(progress.roofline_seconds);
+  if (progress.roofline.seconds > 0) {
+    proto->set_roofline_seconds(progress.roofline.seconds);
+    proto->set_roofline_limit(std::string(tuner::LimitName(progress.roofline.limit)));
+  }
   proto->set_share(progress.share);
   proto->set_round(static_cast<uint32_t>(progress.round));
   proto->set_tried(static_cast<uint32_t>(progress.tried));

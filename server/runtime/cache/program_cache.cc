@@ -11,7 +11,9 @@ namespace kiln::runtime {
 namespace {
 
 ProgramsBySource::Key KeyOf(const ProgramRequest& request, const Bindings& bindings) {
-  return {request.DeviceNames(), absl::StrCat(request.source->key(), request.owner), bindings};
+  const std::string settings = request.is_old ? absl::StrCat(" settings ", request.settings) : "";
+  return {request.DeviceNames(), absl::StrCat(request.source->key(), request.owner, settings),
+          bindings};
 }
 
 ProgramsBySource::Key KeyOf(const ProgramRequest& request) {
@@ -26,27 +28,24 @@ ProgramCache::ProgramCache(Options options)
       shared_(options.shared),
       compiler_(std::move(static_cast<ProgramCompiler::Options&>(options))),
       by_digest_(&compiler_, &threads_),
+      settings_(compiler_.LastSettingsChange()),
       by_source_({options.idle_programs_max, options.idle_bindings_max}),
       threads_(options.threads) {}
 ProgramCache::~ProgramCache() = default;
 
-std::shared_ptr<ProgramFuture> ProgramCache::Get(std::shared_ptr<const GraphSource> source,
-                                                 const Bindings& bindings, ManagedDevice& device,
-                                                 const std::string& name,
-                                                 std::shared_ptr<memory::Account> account,
-                                                 Admission admission,
-                                                 std::shared_ptr<FirstCall> first_call) {
+std::shared_ptr<ProgramFuture> ProgramCache::Get(
+    std::shared_ptr<const GraphSource> source, const Bindings& bindings, ManagedDevice& device,
+    const std::string& name, std::shared_ptr<memory::Account> account, Admission admission,
+    std::shared_ptr<FirstCall> first_call, SettingsChange settings) {
   return Get(std::move(source), bindings, std::vector<ManagedDevice*>{&device}, name,
-             std::move(account), admission, std::move(first_call));
+             std::move(account), admission, std::move(first_call), settings);
 }
 
-std::shared_ptr<ProgramFuture> ProgramCache::Get(std::shared_ptr<const GraphSource> source,
-                                                 const Bindings& bindings,
-                                                 std::vector<ManagedDevice*> devices,
-                                                 const std::string& name,
-                                                 std::shared_ptr<memory::Account> account,
-                                                 Admission admission,
-                                                 std::shared_ptr<FirstCall> first_call) {
+std::shared_ptr<ProgramFuture> ProgramCache::Get(
+    std::shared_ptr<const GraphSource> source, const Bindings& bindings,
+    std::vector<ManagedDevice*> devices, const std::string& name,
+    std::shared_ptr<memory::Account> account, Admission admission,
+    std::shared_ptr<FirstCall> first_call, SettingsChange settings) {
   KILN_CHECK_NE(source, nullptr);
   KILN_CHECK(!devices.empty());
   Request request{{std::move(source), bindings, devices.front(), ShortName(name),
@@ -55,17 +54,20 @@ std::shared_ptr<ProgramFuture> ProgramCache::Get(std::shared_ptr<const GraphSour
                   {}};
   request.members = std::move(devices);
   if (!shared_) request.owner = UserOf(request);
-  const ProgramsBySource::Key key = KeyOf(request);
+  request.settings = settings;
   ProgramsBySource::Dropped dropped;  // outlives the lock: programs unload
   {
     absl::MutexLock lock(&mutex_);
-    ProgramsBySource::Entry* const known = by_source_.Use(key);
+    ProgramsBySource::Entry* const known = Find(&request);
     metrics_->ProgramCacheLookup(known != nullptr);
     if (known != nullptr) {
       if (known->compiling) Join(*known, request.payer.account(), admission);
       return known->future;
     }
+    const ProgramsBySource::Key key = KeyOf(request);
     ProgramsBySource::Entry& entry = by_source_.Add(key);
+    entry.first_change = entry.last_change = request.settings;
+    entry.is_old = request.is_old;
     entry.payers.Add(request.payer.account(), admission);
     request.settings_changes = settings_changes_;
     if (!entry.variables) entry.variables = std::make_shared<VariablePrograms>(&by_digest_);
@@ -88,6 +90,21 @@ std::shared_ptr<ProgramFuture> ProgramCache::Get(std::shared_ptr<const GraphSour
     }
   }
   return request.future;
+}
+
+ProgramsBySource::Entry* ProgramCache::Find(Request* request) {
+  const SettingsChange newest = settings();
+  // A later one was before the store was lost.
+  const bool is_newest = request->settings == kNewestSettings || request->settings >= newest;
+  if (is_newest) request->settings = newest;
+  ProgramsBySource::Entry* entry = by_source_.Use(KeyOf(*request));
+  if (entry == nullptr && is_newest) return nullptr;
+  if (entry != nullptr && entry->first_change <= request->settings &&
+      request->settings <= entry->last_change)
+    return entry;
+  // The usual entry is missing or has other settings, perhaps because it is still compiling.
+  request->is_old = true;
+  return by_source_.Use(KeyOf(*request));
 }
 
 void ProgramCache::Join(ProgramsBySource::Entry& entry,
@@ -154,6 +171,10 @@ void ProgramCache::BindOrCompile(const Request& request, const VariablePrograms:
   if (!graph.ok()) return Finish(request, graph.status(), false);
   Result bound = program.ok() ? (*program)->BindAt(request.bindings, *graph)
                               : absl::NotFoundError("no program for all values");
+  // The program for all values is of those who asked first.
+  if (bound.ok() && (*bound)->program->description().settings != request.settings &&
+      compiler_.IsOutdated(*(*bound)->program, request.settings))
+    bound = absl::NotFoundError("the program for all values has other settings");
   metrics_->ProgramBound(bound.ok());
   if (!bound.ok()) return CompileAlone(request, *graph);
   Finish(request, std::move(bound), true);
@@ -163,6 +184,7 @@ void ProgramCache::BindOrCompile(const Request& request, const VariablePrograms:
 void ProgramCache::Finish(const Request& request, Result result, bool shared) {
   Payer next(nullptr);
   const std::shared_ptr<Program> program = result.ok() ? (*result)->program : nullptr;
+  const SettingsChange newest = settings();
   const bool is_outdated = program && HasBecomeOutdated(request, *program);
   if (is_outdated) {
     by_digest_.Supersede({program});
@@ -178,6 +200,7 @@ void ProgramCache::Finish(const Request& request, Result result, bool shared) {
     if (LacksHostMemory(result.status())) next = entry->payers.Next();
     if (result.ok() && !is_outdated) {
       by_source_.EndCompiling(key, shared);
+      if (!request.is_old) by_source_.Find(key)->last_change = newest;
     } else if (!next.account()) {
       // Not kept: a failure for lack of memory or of a file may not happen the next time, and an
       // outdated program is for those who asked for it before.
@@ -216,7 +239,11 @@ void ProgramCache::BindAhead(const Request& request, const VariableProgram& prog
     if (!bound.ok()) return;
     absl::MutexLock lock(&mutex_);
     if (request.settings_changes != settings_changes_) return;
-    if (by_source_.AddShared(key, *bound)) metrics_->ProgramBound(true);
+    if (!by_source_.AddShared(key, *bound)) continue;
+    ProgramsBySource::Entry* const entry = by_source_.Find(key);
+    entry->first_change = entry->last_change = request.settings;
+    entry->is_old = request.is_old;
+    metrics_->ProgramBound(true);
   }
 }
 
@@ -232,21 +259,26 @@ void ProgramCache::DropUnused(absl::Time now, absl::Duration limit) {
 }
 
 bool ProgramCache::HasBecomeOutdated(const Request& request, const Program& program) {
+  if (request.is_old) return false;
   {
     absl::MutexLock lock(&mutex_);
     if (request.settings_changes == settings_changes_) return false;
   }
-  return compiler_.IsOutdated(program);
+  return compiler_.IsOutdated(program, settings());
 }
 
 void ProgramCache::DropOutdated() {
   {
     absl::MutexLock lock(&mutex_);
     ++settings_changes_;
+    settings_.store(compiler_.LastSettingsChange(), std::memory_order_release);
   }
+  const SettingsChange newest = settings();
   std::vector<std::shared_ptr<Program>> outdated = List();
-  std::erase_if(outdated, [this](const auto& each) { return !compiler_.IsOutdated(*each); });
+  std::erase_if(outdated, [&](const auto& each) { return !compiler_.IsOutdated(*each, newest); });
   DropOutdated(outdated);
+  absl::MutexLock lock(&mutex_);
+  if (settings() == newest) by_source_.ExtendTo(newest);
 }
 
 void ProgramCache::DropOutdated(const std::vector<std::shared_ptr<Program>>& programs) {

@@ -3,6 +3,7 @@
 #ifndef KILN_SERVER_RUNTIME_CACHE_PROGRAM_CACHE_H_
 #define KILN_SERVER_RUNTIME_CACHE_PROGRAM_CACHE_H_
 
+#include <atomic>
 #include <cstdint>
 #include <functional>
 #include <memory>
@@ -56,17 +57,21 @@ class ProgramCache {
   // Waits for the compilations under way.
   ~ProgramCache();
 
+  // The settings of programs that are asked for now.
+  SettingsChange settings() const { return settings_.load(std::memory_order_acquire); }
+
+  // `settings`: of the program's kernels. An earlier value than settings() gives exactly the
+  // program that was given then, compiled again if necessary.
+  //
   // Never returns null. RESOURCE_EXHAUSTED, in addition to the compiler's errors, if too many of
   // the user's programs are queued for compilation (CompileThreads). `name` is remembered if this
   // is the first request. The host memory of compiling and of the program is charged to `account`,
   // if not null. `first_call` continues here, or a new one begins, if the program is missing.
-  std::shared_ptr<ProgramFuture> Get(std::shared_ptr<const GraphSource> source,
-                                     const Bindings& bindings, ManagedDevice& device,
-                                     const std::string& name,
-                                     std::shared_ptr<memory::Account> account = nullptr,
-                                     Admission admission = Admission::kAsked,
-                                     std::shared_ptr<FirstCall> first_call = nullptr)
-      ABSL_LOCKS_EXCLUDED(mutex_);
+  std::shared_ptr<ProgramFuture> Get(
+      std::shared_ptr<const GraphSource> source, const Bindings& bindings, ManagedDevice& device,
+      const std::string& name, std::shared_ptr<memory::Account> account = nullptr,
+      Admission admission = Admission::kAsked, std::shared_ptr<FirstCall> first_call = nullptr,
+      SettingsChange settings = kNewestSettings) ABSL_LOCKS_EXCLUDED(mutex_);
   // The same on several devices: one for each place of the graph's mesh, row-major, without
   // repetition. INVALID_ARGUMENT if the graph's mesh has another number of places.
   std::shared_ptr<ProgramFuture> Get(std::shared_ptr<const GraphSource> source,
@@ -74,7 +79,8 @@ class ProgramCache {
                                      const std::string& name,
                                      std::shared_ptr<memory::Account> account = nullptr,
                                      Admission admission = Admission::kAsked,
-                                     std::shared_ptr<FirstCall> first_call = nullptr)
+                                     std::shared_ptr<FirstCall> first_call = nullptr,
+                                     SettingsChange settings = kNewestSettings)
       ABSL_LOCKS_EXCLUDED(mutex_);
   // Checks a graph whose variables are not bound yet, on a compiling thread, which calls `done`
   // with the result.
@@ -88,8 +94,9 @@ class ProgramCache {
   // Drops programs that no session named at any call of this method within the last `limit`.
   void DropUnused(absl::Time now, absl::Duration limit) ABSL_LOCKS_EXCLUDED(mutex_);
 
-  // Call after Options::tuned has changed. The next definition of a graph with a kernel that now
-  // has another setting compiles anew; sessions keep the programs that they have.
+  // Call after Options::tuned has changed: until then it is asked for the settings before. The next
+  // definition of a graph with a kernel that now has another setting compiles anew; sessions keep
+  // the programs that they have.
   void DropOutdated() ABSL_LOCKS_EXCLUDED(mutex_);
 
   // Makes compilations that have not begun fail with UNAVAILABLE.
@@ -138,6 +145,8 @@ class ProgramCache {
   // Whether settings have changed since the request began, and the program has old ones.
   bool HasBecomeOutdated(const Request& request, const Program& program)
       ABSL_LOCKS_EXCLUDED(mutex_);
+  // Finds the entry for the request, or sets how it is to be made.
+  ProgramsBySource::Entry* Find(Request* request) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   bool Knows(const ProgramsBySource::Key& key) ABSL_LOCKS_EXCLUDED(mutex_);
 
   metrics::Metrics* const metrics_;
@@ -145,6 +154,8 @@ class ProgramCache {
   const bool shared_;
   ProgramCompiler compiler_;
   ProgramsByDigest by_digest_;
+  // Changes with mutex_ held.
+  std::atomic<SettingsChange> settings_;
   absl::Mutex mutex_;
   ProgramsBySource by_source_ ABSL_GUARDED_BY(mutex_);
   // Counts when DropOutdated begins and when it ends. What was compiled in between may have old

@@ -206,7 +206,8 @@ absl::StatusOr<std::shared_ptr<Program>> ProgramCompiler::CompileFor(
   request.first_call->Begin("load");
   return Program::Load(
       ShardedProgram(graph.sharding ? graph.sharding->mesh : graph::Mesh(), std::move(members)),
-      {label.digest, request.source->key(), request.name, options_.clock.wall(), seconds},
+      {label.digest, request.source->key(), request.name, options_.clock.wall(), seconds,
+       request.settings},
       signature, std::move(same_results));
 }
 
@@ -226,7 +227,11 @@ absl::StatusOr<compiler::CompiledProgram> ProgramCompiler::CompileOnce(
   return compiled;
 }
 
-bool ProgramCompiler::IsOutdated(const Program& program) const {
+SettingsChange ProgramCompiler::LastSettingsChange() const {
+  return options_.last_settings_change ? options_.last_settings_change() : 1;
+}
+
+bool ProgramCompiler::IsOutdated(const Program& program, SettingsChange change) const {
   const auto& disabled = options_.disabled_passes;
   // Without schedules, no kernel has a setting.
   const bool is_plain = std::find(disabled.begin(), disabled.end(), "schedule") != disabled.end();
@@ -234,7 +239,8 @@ bool ProgramCompiler::IsOutdated(const Program& program) const {
   const std::vector<compiler::CompiledKernel>& kernels = program.compiled().kernels;
   for (size_t i = 0; i < kernels.size(); ++i) {
     const drivers::Target& target = program.device_of_kernel(i).info().target;
-    if (options_.tuned(kernels[i].ir, target).value_or("") != kernels[i].setting) return true;
+    if (options_.tuned(kernels[i].ir, target, change).value_or("") != kernels[i].setting)
+      return true;
   }
   return false;
 }
@@ -246,7 +252,12 @@ compiler::Options ProgramCompiler::CompilerOptions(const ProgramRequest& request
   options.threads = options_.kernel_threads;
   options.disabled_passes = options_.disabled_passes;
   options.dumped_passes = options_.dumped_passes;
-  options.tuned = options_.tuned;
+  if (options_.tuned) {
+    options.tuned = [this, change = request.settings](const std::string& kernel,
+                                                      const drivers::Target& target) {
+      return options_.tuned(kernel, target, change);
+    };
+  }
   options.now = options_.clock.steady;
   options.on_kernels = [first_call = request.first_call](int found, int made) {
     first_call->CountKernels(found, made);

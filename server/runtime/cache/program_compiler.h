@@ -4,6 +4,7 @@
 
 #include <functional>
 #include <memory>
+#include <optional>
 #include <set>
 #include <string>
 #include <vector>
@@ -41,7 +42,12 @@ class ProgramCompiler {
     // As in compiler::Options.
     std::vector<std::string> disabled_passes;
     std::vector<std::string> dumped_passes;
-    decltype(compiler::Options::tuned) tuned;
+    // As compiler::Options::tuned, after this change of settings. May be null.
+    std::function<std::optional<std::string>(const std::string& kernel,
+                                             const drivers::Target& target, SettingsChange change)>
+        tuned;
+    // The number of the last change. May be null if settings never change.
+    std::function<SettingsChange()> last_settings_change;
   };
 
   explicit ProgramCompiler(Options options) : options_(std::move(options)) {}
@@ -59,9 +65,11 @@ class ProgramCompiler {
                                                    const std::string& digest)
       ABSL_LOCKS_EXCLUDED(mutex_);
 
-  // Returns whether Options::tuned now has another setting for a kernel of the program than the
-  // program was compiled with.
-  bool IsOutdated(const Program& program) const;
+  // Returns whether Options::tuned has another setting for a kernel of the program, after this
+  // change, than the program was compiled with.
+  bool IsOutdated(const Program& program, SettingsChange change) const;
+  // The number of the last change; 1 if settings never change.
+  SettingsChange LastSettingsChange() const;
 
  private:
   struct Attempt {

@@ -3,6 +3,7 @@
 #define KILN_SERVER_RUNTIME_CACHE_PROGRAM_REQUEST_H_
 
 #include <cstddef>
+#include <cstdint>
 #include <memory>
 #include <string>
 #include <vector>
@@ -22,6 +23,13 @@ enum class Admission {
   kAsked,
   kAgain,  // no limits: an earlier daemon had accepted it
 };
+
+// Numbers a state of the settings of schedules: a program's kernels are compiled with the settings
+// that were there after the change with this number (tuner::SettingStore::last_change), whenever it
+// is compiled.
+using SettingsChange = uint64_t;
+// Whichever is the last when the program is asked for.
+inline constexpr SettingsChange kNewestSettings = 0;
 
 // Pays for the graphs that are built on the way to a program. Copies share the charge; the last one
 // releases it.
@@ -75,6 +83,10 @@ struct ProgramRequest {
   std::vector<ManagedDevice*> members{};
   // The only user of the program; empty: shared by all who ask for the same.
   std::string owner{};
+  // Of the kernels; not kNewestSettings in requests made by ProgramCache.
+  SettingsChange settings = kNewestSettings;
+  // Settings have changed since. The program is only for those who ask for the same settings.
+  bool is_old = false;
   // Records the progress. Not null in requests made by ProgramCache.
   std::shared_ptr<FirstCall> first_call{};
 

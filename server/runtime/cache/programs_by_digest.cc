@@ -39,6 +39,16 @@ void ProgramsByDigest::GetOrCompile(const ProgramRequest& request, const graph::
   std::shared_ptr<ProgramFuture> other;
   {
     absl::MutexLock lock(&mutex_);
+    const auto found = entries_.find(key);
+    if (found != entries_.end()) known = found->second.program.lock();
+  }
+  if (known && HasOtherSettings(*known, request)) {
+    if (!request.is_old) Supersede({known});
+    known = nullptr;
+  }
+  if (!known && request.is_old) return CompileBeside(request, graph, key.second, done);
+  if (!known) {
+    absl::MutexLock lock(&mutex_);
     Entry& entry = entries_[key];
     known = entry.program.lock();
     other = entry.compiling;
@@ -56,13 +66,32 @@ void ProgramsByDigest::GetOrCompile(const ProgramRequest& request, const graph::
   done(Bound(*std::move(program)));
 }
 
+void ProgramsByDigest::CompileBeside(const ProgramRequest& request, const graph::Graph& graph,
+                                     const std::string& digest, const Done& done) {
+  auto program = compiler_->Compile(request, graph, digest);
+  if (!program.ok()) return done(program.status());
+  {
+    absl::MutexLock lock(&mutex_);
+    std::erase_if(superseded_, [](const auto& each) { return each.expired(); });
+    superseded_.push_back(*program);
+  }
+  done(Bound(*std::move(program)));
+}
+
+bool ProgramsByDigest::HasOtherSettings(const Program& program,
+                                        const ProgramRequest& request) const {
+  return program.description().settings != request.settings &&
+         compiler_->IsOutdated(program, request.settings);
+}
+
 void ProgramsByDigest::Await(const std::shared_ptr<ProgramFuture>& other,
                              const ProgramRequest& request, const graph::Graph& graph,
                              const std::shared_ptr<ProgramFuture>& future, const Done& done) {
   const auto take = [this, other, request, graph, future, done] {
     const auto& result = other->result();
     // A program for all values has another signature, and is for another graph.
-    const bool is_other = result.ok() && (*result)->variables != nullptr;
+    const bool is_other = result.ok() && ((*result)->variables != nullptr ||
+                                          HasOtherSettings(*(*result)->program, request));
     if (!is_other && !LacksHostMemory(result.status())) return done(result);
     // In the account's own turn: this thread works for the account that failed.
     threads_->Schedule(request.payer.account().get(), [this, request, graph, future, done] {

@@ -31,9 +31,10 @@ class ProgramsByDigest {
   ProgramsByDigest(ProgramCompiler* compiler, CompileThreads* threads)
       : compiler_(compiler), threads_(threads) {}
 
-  // Calls `done` with the graph's program. If there is none, compiles it on this thread. Concurrent
-  // callers wait for `future`, which `done` resolves at once or after another attempt. If that
-  // fails for lack of host memory, each of them compiles the graph at its own expense.
+  // Calls `done` with the graph's program with the request's settings. If there is none, compiles
+  // it on this thread. Concurrent callers wait for `future`, which `done` resolves at once or after
+  // another attempt. If that fails for lack of host memory, each of them compiles the graph at its
+  // own expense.
   void GetOrCompile(const ProgramRequest& request, const graph::Graph& graph,
                     const std::shared_ptr<ProgramFuture>& future, const Done& done)
       ABSL_LOCKS_EXCLUDED(mutex_);
@@ -60,6 +61,11 @@ class ProgramsByDigest {
     bool is_dead() const { return !compiling && program.expired(); }
   };
 
+  // Compiles a program that only those who hold it use.
+  void CompileBeside(const ProgramRequest& request, const graph::Graph& graph,
+                     const std::string& digest, const Done& done) ABSL_LOCKS_EXCLUDED(mutex_);
+  // Whether the program's kernels have other settings than the request asks for.
+  bool HasOtherSettings(const Program& program, const ProgramRequest& request) const;
   // Waits for `other`, which compiles the same graph.
   void Await(const std::shared_ptr<ProgramFuture>& other, const ProgramRequest& request,
              const graph::Graph& graph, const std::shared_ptr<ProgramFuture>& future,
@@ -74,7 +80,8 @@ class ProgramsByDigest {
   mutable absl::Mutex mutex_;
   // Dead entries are erased when the next program is compiled, so there are never many.
   std::map<Key, Entry> entries_ ABSL_GUARDED_BY(mutex_);
-  // Programs that others still hold. Expired ones are erased when the next one is added.
+  // Superseded or compiled beside, and still held by others. Expired ones are erased when the next
+  // one is added.
   std::vector<std::weak_ptr<Program>> superseded_ ABSL_GUARDED_BY(mutex_);
 };
 

@@ -176,6 +176,11 @@ std::vector<std::shared_ptr<VariablePrograms>> ProgramsBySource::VariablesOf(
   return variables;
 }
 
+void ProgramsBySource::ExtendTo(SettingsChange change) {
+  for (auto& [key, entry] : entries_)
+    if (!entry.compiling && !entry.is_old) entry.last_change = change;
+}
+
 ProgramsBySource::Dropped ProgramsBySource::DropAll(
     const std::vector<std::shared_ptr<Program>>& programs) {
   Dropped dropped;

@@ -30,7 +30,7 @@ class ProgramsBySource {
  public:
   struct Key {
     std::string device;
-    std::string source;  // GraphSource::key
+    std::string source;  // GraphSource::key, with more if programs of the source differ
     Bindings bindings;
     std::strong_ordering operator<=>(const Key&) const = default;
   };
@@ -43,6 +43,10 @@ class ProgramsBySource {
     PayersInTurn payers;            // while it compiles
     std::function<void()> compile;  // while it compiles; queued for each waiting user
     bool compiling = false;
+    // After any of these changes, the program has the same settings.
+    SettingsChange first_change = 0;
+    SettingsChange last_change = 0;
+    bool is_old = false;  // ProgramRequest::is_old
     // Bound to a program that also serves its source's other bindings, so that it takes very little
     // memory.
     bool shared = false;
@@ -82,6 +86,9 @@ class ProgramsBySource {
   // Returns the variables of the sources that have one of these programs.
   std::vector<std::shared_ptr<VariablePrograms>> VariablesOf(
       const std::vector<std::shared_ptr<Program>>& programs) const;
+  // All programs that are ready have the same settings after this change as before, except those
+  // that are old (ProgramRequest::is_old) already.
+  void ExtendTo(SettingsChange change);
   // Drops the entries of these programs, also those that a session names, which keeps its program.
   Dropped DropAll(const std::vector<std::shared_ptr<Program>>& programs);
 

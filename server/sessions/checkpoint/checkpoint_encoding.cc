@@ -162,6 +162,23 @@ void TakePlacements(Decoder& in, Checkpoint* checkpoint) {
   }
 }
 
+// Version 5 added this: the settings of programs' kernels.
+void PutSettings(Encoder& out, const Checkpoint& checkpoint) {
+  for (const auto& origin : checkpoint.origins) {
+    out.Number(origin->settings);
+    out.Number(origin->live ? 1 : 0);
+  }
+}
+
+void TakeSettings(Decoder& in, Checkpoint* checkpoint) {
+  for (auto& origin : checkpoint->origins) {
+    auto settled = std::make_shared<ProgramOrigin>(*origin);
+    settled->settings = in.Number();
+    settled->live = in.Below(2) == 1;
+    origin = std::move(settled);
+  }
+}
+
 // Returns the sequence numbers of the pending operations; nullopt if they contradict each other or
 // the values. `made`: gets the values that they make. Each is made by one operation, which precedes
 // those that use it.
@@ -289,6 +306,7 @@ std::string Encode(const Checkpoint& checkpoint) {
   out.Number(checkpoint.is_live ? 1 : 0);
   for (const SavedPending& pending : checkpoint.pending) EncodeMore(out, pending.operation);
   PutPlacements(out, checkpoint);
+  PutSettings(out, checkpoint);
   return out.Take();
 }
 
@@ -350,6 +368,7 @@ absl::StatusOr<Checkpoint> Decode(absl::string_view bytes, uint32_t version) {
       DecodeMore(in, SizesOf(checkpoint), &pending.operation);
   }
   if (version >= 4) TakePlacements(in, &checkpoint);
+  if (version >= 5) TakeSettings(in, &checkpoint);
   if (!in.AtEnd() || !IsConsistent(checkpoint) || !HasCountableBytes(checkpoint))
     return absl::DataLossError("the description of the session is invalid");
   return checkpoint;

@@ -278,10 +278,14 @@ TEST(LogRecord, BytesAreThoseOfEarlierBuilds) {
   spread.placement = sharded();
   const DefineProgram define{3, absl::InternalError("no"), "step"};
   const DefineProgram define_on{3, absl::InternalError("no"), "step", {"cpu:0", "cpu:1"}};
+  DefineProgram live = define;
+  live.settings = 5;
+  live.live = true;
   const std::vector<std::pair<Operation, absl::string_view>> known = {
       {UnknownOperation{}, "00"},
-      {define, "010304737465700d026e6f00"},
-      {define_on, "0d02056370753a30056370753a310304737465700d026e6f00"},
+      {define, "0e0000000304737465700d026e6f00"},
+      {define_on, "0e000002056370753a30056370753a310304737465700d026e6f00"},
+      {live, "0e0501000304737465700d026e6f00"},
       {RunProgram{3, {1, 2}, {4}, {{"n", -5}}, true}, "0203020102010401016e0901"},
       {write, "03040c01040204626c6f6204626c7562"},
       {placed, "0c00056370753a31040c01040204626c6f6204626c7562"},
@@ -301,6 +305,16 @@ TEST(LogRecord, BytesAreThoseOfEarlierBuilds) {
   };
   for (const auto& [operation, bytes] : known)
     EXPECT_EQ(absl::BytesToHexString(EncodeOperation(operation)), bytes);
+  // Definitions of earlier builds have no settings.
+  for (const auto& [operation, bytes] : std::vector<std::pair<Operation, absl::string_view>>{
+           {define, "010304737465700d026e6f00"},
+           {define_on, "0d02056370753a30056370753a310304737465700d026e6f00"}}) {
+    const std::string record = absl::HexStringToBytes(bytes);
+    Decoder in(record);
+    const Operation decoded = DecodeOperation(in);
+    EXPECT_TRUE(in.AtEnd());
+    EXPECT_EQ(EncodeOperation(decoded), EncodeOperation(operation));
+  }
 }
 
 TEST(LogRecord, TheOthersComeBack) {

@@ -12,6 +12,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/types/span.h"
+#include "server/runtime/cache/program_request.h"
 #include "server/runtime/run/run.h"
 #include "server/sessions/encoding.h"
 
@@ -28,6 +29,10 @@ struct ProgramOrigin {
   std::string wire;  // GraphSource::Wire
   std::string name;
   std::vector<std::string> devices{};  // as DefineProgram::devices
+  // The settings of its kernels: those of the time of the definition. kNewestSettings if the
+  // program is live, or was defined by a daemon that did not know.
+  runtime::SettingsChange settings = runtime::kNewestSettings;
+  bool live = false;  // as DefineProgram::live
 };
 
 // Numbers the values and the origins of programs that a checkpoint has, each once. Errors: the

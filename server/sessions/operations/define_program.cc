@@ -48,8 +48,10 @@ void LogDefinition(const SessionState& session, uint64_t sequence, const DefineP
 }  // namespace
 
 void DefineProgram::EncodeForLog(Encoder& out) const {
-  out.Number(kLogKinds[devices.empty() ? 0 : 1]);
-  if (!devices.empty()) out.Texts(devices);
+  out.Number(kLogKinds[2]);
+  out.Number(settings);
+  out.Number(live ? 1 : 0);
+  out.Texts(devices);
   out.Number(program);
   out.Text(name);
   out.Status(graph.status());
@@ -58,7 +60,11 @@ void DefineProgram::EncodeForLog(Encoder& out) const {
 
 DefineProgram DefineProgram::DecodeFromLog(uint64_t kind, Decoder& in) {
   DefineProgram define;
-  if (kind == kLogKinds[1]) define.devices = in.Texts();
+  if (kind == kLogKinds[2]) {
+    define.settings = in.Number();
+    define.live = in.Below(2) == 1;
+  }
+  if (kind != kLogKinds[0]) define.devices = in.Texts();
   define.program = in.Number();
   define.name = std::string(in.Text());
   define.graph = absl::UnknownError("");
@@ -83,6 +89,7 @@ void DefineProgram::Execute(SessionState& session, uint64_t sequence) {
     const absl::Status fits = session.user->graph_nodes.Check((*graph)->nodes());
     if (!fits.ok()) graph = fits;
   }
+  if (!again && !live) settings = session.services.programs->settings();
   const auto admission = again ? runtime::Admission::kAgain : runtime::Admission::kAsked;
   const std::string encoded = session.Encoded(*this);
   absl::StatusOr<std::shared_ptr<runtime::ProgramFuture>> defined;

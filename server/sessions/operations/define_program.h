@@ -26,7 +26,13 @@ struct DefineProgram {
   std::shared_ptr<runtime::FirstCall> first_call{};
   std::string wire{};  // the graph in a log, until PrepareReplay unpacks it
 
-  static constexpr uint64_t kLogKinds[] = {1, 13};  // 13: with devices
+  // The kernels change when faster ones were found.
+  bool live = false;
+  // ProgramOrigin::settings, of an operation in a log.
+  runtime::SettingsChange settings = runtime::kNewestSettings;
+
+  // 13: with devices; 14: with settings, too. Only 14 is written.
+  static constexpr uint64_t kLogKinds[] = {1, 13, 14};
   static constexpr bool kLogsItself = true;
   int64_t bytes() const { return HeldBy(name) + HeldBy(devices); }
   int64_t graph_bytes() const { return graph.ok() ? (*graph)->bytes() : 0; }

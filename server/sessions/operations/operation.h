@@ -58,8 +58,8 @@ struct SavedPending {
 
 // The versions of the files that a daemon writes; it reads all earlier ones. A new number in
 // `kLogKinds` needs a higher version of logs, a new Saved… a higher version of checkpoints.
-inline constexpr uint64_t kLogVersion = 2;
-inline constexpr uint32_t kCheckpointVersion = 4;
+inline constexpr uint64_t kLogVersion = 3;
+inline constexpr uint32_t kCheckpointVersion = 5;
 
 // The functions below call the members described above, or do what is the default.
 

@@ -65,7 +65,7 @@ class StandInConnection:
     def download(self, buffer):
         return bytes(buffer.nbytes)
 
-    def define(self, graph, name="", devices=()):
+    def define(self, graph, name="", devices=(), live=False):
         self.graphs.append((name, graph))
         self.defined_on.append(tuple(devices))
         self._next += 1

@@ -14,6 +14,17 @@ def test_results_are_fresh(connection):
     assert (first.item(), second.item()) == (2, 10)
 
 
+def test_kernels_may_be_fixed_or_live(connection):
+    @kiln.jit(update="live")
+    def double(x):
+        return x * 2
+
+    assert double(kiln.tensor([1.0])).item() == 2
+    assert kiln.jit(lambda x: x * 2, update="fixed")(kiln.tensor([2.0])).item() == 4
+    with pytest.raises(ValueError, match='update is "fixed" or "live"'):
+        kiln.jit(lambda x: x, update="never")
+
+
 def test_every_call_sees_the_arguments_it_is_given(connection):
     f = kiln.jit(lambda x, k: x * k)
     assert [f(kiln.tensor([3.0]), k).item() for k in (1, 2, 1, 5)] == [3, 6, 3, 15]

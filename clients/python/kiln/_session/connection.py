@@ -289,15 +289,17 @@ class Connection:
 
     # Programs.
 
-    def define(self, graph: Any, name: str = "", devices: Sequence[str] = ()) -> Program:
+    def define(self, graph: Any, name: str = "", devices: Sequence[str] = (),
+               live: bool = False) -> Program:
         """Returns the program of a graph, defined once for equal graphs, names and devices.
 
         It lives as long as it is referenced; the last ones are kept longer for callers that ask
-        again. `devices` are those it runs on; none: the session's.
+        again. `devices` are those it runs on; none: the session's. If it is `live`, its kernels
+        may change.
         """
         # Attributes are a map, which protobuf writes in any order unless `deterministic` is set.
         text = graph.SerializeToString(deterministic=True)
-        key = b"\0".join([name.encode(), " ".join(devices).encode(), text])
+        key = b"\0".join([name.encode(), " ".join(devices).encode(), b"live" * live, text])
         with self._lock:
             program = self._programs.get(key)
             # A failed program is defined again: the reason, such as a lack of memory, may be gone.
@@ -306,7 +308,8 @@ class Connection:
                 self.stream.send(
                     _while_it_lives(program.defined), size=len(text),
                     define_program=session_pb2.DefineProgram(
-                        program=program.number, graph=graph, name=name, devices=devices))
+                        program=program.number, graph=graph, name=name, devices=devices,
+                        live=live))
                 self._programs[key] = program
             self._recent[key] = program
             self._recent.move_to_end(key)

@@ -12,7 +12,7 @@ import functools
 import threading
 import types
 import warnings
-from typing import Any, Callable, Dict, List, Optional, Tuple
+from typing import Any, Callable, Dict, List, Optional, Tuple, overload
 
 from kiln._basics.errors import TraceError
 from kiln._graph.matmul_precision import current_code
@@ -39,8 +39,11 @@ class Jit:
 
     _kiln_watched = ("_function",)
 
-    def __init__(self, function: Callable[..., Any]) -> None:
+    def __init__(self, function: Callable[..., Any], update: str = "fixed") -> None:
+        if update not in ("fixed", "live"):
+            raise ValueError(f'update is "fixed" or "live", not {update!r}')
         self._function = function
+        self._live = update == "live"
         self._traces: Dict[Any, Trace] = {}
         self._last_facts: Optional[guards.Survey] = None
         self.traces = 0  # the number of kinds of call that the function was traced for
@@ -99,7 +102,7 @@ class Jit:
         return [("argument", args), ("argument", kwargs), ("", self._function)]
 
     def _trace(self, key: Any, args: Any, kwargs: Any, precision: Any) -> Trace:
-        trace = Trace(self._name, precision)
+        trace = Trace(self._name, precision, self._live)
         self.traces += 1
         facts = self._record(trace, args, kwargs)
         self._traces[key] = trace
@@ -171,7 +174,15 @@ def _first_difference(before: guards.Survey, after: guards.Survey) -> Optional[s
     return None
 
 
-def jit(function: Callable[..., Any]) -> Jit:
+@overload
+def jit(function: Callable[..., Any], *, update: str = "fixed") -> Jit: ...
+
+
+@overload
+def jit(function: None = None, *, update: str = "fixed") -> Callable[[Callable[..., Any]], Jit]: ...
+
+
+def jit(function: Optional[Callable[..., Any]] = None, *, update: str = "fixed") -> Any:
     """Makes a function run as one program on the device. Also a decorator.
 
     The first call traces the function: it runs on tensors without values, and the graph is sent. A
@@ -195,10 +206,16 @@ def jit(function: Callable[..., Any]) -> Jit:
     second call; attributes found by name at run time in modules (getattr on a module, globals());
     changes inside a large NumPy array.
 
+    A program keeps the kernels that it was first compiled with, so that its results have the same
+    bits in each call, also after the daemon was restarted. With `update="live"`, later calls use
+    faster kernels as soon as `kiln tune` has found some; they may round differently.
+
     >>> @kiln.jit
     ... def scaled(x, factor):
     ...     return x * factor
     >>> scaled(kiln.ones(2), 3).tolist(), scaled(kiln.ones(2) + 1, 3).tolist(), scaled.traces
     ([3.0, 3.0], [6.0, 6.0], 1)
     """
-    return Jit(function)
+    if function is None:
+        return functools.partial(jit, update=update)
+    return Jit(function, update)

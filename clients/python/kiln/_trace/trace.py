@@ -50,8 +50,9 @@ class _Constant(NamedTuple):
 class Trace:
     """One trace: in progress while it is `mode.trace`, afterwards ready to run."""
 
-    def __init__(self, name: str, precision: Any) -> None:
+    def __init__(self, name: str, precision: Any, live: bool = False) -> None:
         self.name = name
+        self.live = live  # as `update` of kiln.jit
         self.precision = precision  # of its matrix products
         self.kept: List[Any] = []  # objects that the guard names by identity
         self.draws: Dict[Generator, _Draws] = {}
@@ -271,7 +272,8 @@ class Trace:
             lie = [buffers[how].placement if isinstance(how, int) else how for how in self.lie]
             graph = places.with_sharding(
                 self.graph, self.home, [buffer.placement for buffer in buffers], lie)
-            program = connection.define(graph, self.name, places.devices_of(self.home))
+            program = connection.define(
+                graph, self.name, places.devices_of(self.home), self.live)
             found = programs[given] = program, lie
         return found
 

@@ -15,7 +15,7 @@ from google.protobuf import timestamp_pb2 as google_dot_protobuf_dot_timestamp__
 from kiln._proto.kiln.v1 import graph_pb2 as kiln_dot_v1_dot_graph__pb2
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x15kiln/v1/program.proto\x12\x07kiln.v1\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x13kiln/v1/graph.proto\"\xc6\x02\n\x07Program\x12\x0e\n\x06\x64igest\x18\x01 \x01(\t\x12\x0c\n\x04name\x18\x02 \x01(\t\x12\x0e\n\x06\x64\x65vice\x18\x03 \x01(\t\x12,\n\x08\x63ompiled\x18\x04 \x01(\x0b\x32\x1a.google.protobuf.Timestamp\x12\x17\n\x0f\x63ompile_seconds\x18\x05 \x01(\x01\x12\x0f\n\x07kernels\x18\x06 \x01(\r\x12\x18\n\x10\x64istinct_kernels\x18\x07 \x01(\r\x12\x1a\n\x12kernels_from_cache\x18\x08 \x01(\r\x12\x0c\n\x04runs\x18\t \x01(\x04\x12\x16\n\x0e\x64\x65vice_seconds\x18\n \x01(\x01\x12\x13\n\x0b\x61rena_bytes\x18\x0b \x01(\x04\x12!\n\x19\x61rena_bytes_without_reuse\x18\x0c \x01(\x04\x12\x10\n\x08sessions\x18\r \x01(\r\x12\x0f\n\x07\x64\x65vices\x18\x0e \x03(\t\"K\n\nPassReport\x12\x0c\n\x04pass\x18\x01 \x01(\t\x12\x0f\n\x07seconds\x18\x02 \x01(\x01\x12\x10\n\x08\x64isabled\x18\x03 \x01(\x08\x12\x0c\n\x04text\x18\x04 \x01(\t\"\xc3\x03\n\x06Kernel\x12\x0c\n\x04name\x18\x01 \x01(\t\x12\x0e\n\x06\x64igest\x18\x02 \x01(\t\x12\r\n\x05\x66lops\x18\x03 \x01(\x04\x12\r\n\x05\x62ytes\x18\x04 \x01(\x04\x12\x0f\n\x07samples\x18\x05 \x01(\x04\x12\x16\n\x0eseconds_median\x18\x11 \x01(\x01\x12\x13\n\x0bseconds_min\x18\x07 \x01(\x01\x12\x0c\n\x04\x63old\x18\x12 \x01(\x08\x12\x10\n\x08launches\x18\x08 \x01(\r\x12\n\n\x02ir\x18\t \x01(\t\x12\x10\n\x08schedule\x18\n \x01(\t\x12\x0e\n\x06source\x18\x0b \x01(\t\x12\x10\n\x08\x61ssembly\x18\x0c \x01(\t\x12\x12\n\nfrom_cache\x18\r \x01(\x08\x12\x17\n\x0f\x63ompile_seconds\x18\x0e \x01(\x01\x12\x18\n\x10refused_schedule\x18\x0f \x01(\t\x12\x0f\n\x07refusal\x18\x10 \x01(\t\x12\x0f\n\x07setting\x18\x13 \x01(\t\x12\x17\n\x0fsetting_refusal\x18\x14 \x01(\t\x12\x17\n\x0fsetting_ignored\x18\x15 \x01(\t\x12\x19\n\x11seconds_heuristic\x18\x16 \x01(\x01\x12\x15\n\rseconds_tuned\x18\x17 \x01(\x01J\x04\x08\x06\x10\x07R\x0cseconds_mean\"C\n\rFirstCallPart\x12\x0c\n\x04name\x18\x01 \x01(\t\x12\x0f\n\x07seconds\x18\x02 \x01(\x01\x12\x13\n\x0bpage_faults\x18\x03 \x01(\x04\"p\n\tFirstCall\x12\x0c\n\x04name\x18\x01 \x01(\t\x12\x0f\n\x07session\x18\x02 \x01(\t\x12\x0c\n\x04part\x18\x03 \x01(\t\x12\x0f\n\x07seconds\x18\x04 \x01(\x01\x12\x0f\n\x07kernels\x18\x05 \x01(\r\x12\x14\n\x0ckernels_made\x18\x06 \x01(\r\"+\n\x15ListFirstCallsRequest\x12\x12\n\nsession_id\x18\x01 \x01(\t\"A\n\x16ListFirstCallsResponse\x12\'\n\x0b\x66irst_calls\x18\x01 \x03(\x0b\x32\x12.kiln.v1.FirstCall\"\x15\n\x13ListProgramsRequest\":\n\x14ListProgramsResponse\x12\"\n\x08programs\x18\x01 \x03(\x0b\x32\x10.kiln.v1.Program\"\xc9\x01\n\x15\x43ompileProgramRequest\x12\x12\n\nsession_id\x18\x01 \x01(\t\x12\x1d\n\x05graph\x18\x02 \x01(\x0b\x32\x0e.kiln.v1.Graph\x12\x0c\n\x04name\x18\x03 \x01(\t\x12>\n\x08\x62indings\x18\x04 \x03(\x0b\x32,.kiln.v1.CompileProgramRequest.BindingsEntry\x1a/\n\rBindingsEntry\x12\x0b\n\x03key\x18\x01 \x01(\t\x12\r\n\x05value\x18\x02 \x01(\x03:\x02\x38\x01\";\n\x16\x43ompileProgramResponse\x12!\n\x07program\x18\x01 \x01(\x0b\x32\x10.kiln.v1.Program\">\n\x15\x45xplainProgramRequest\x12\x0e\n\x06\x64igest\x18\x01 \x01(\t\x12\x15\n\rwith_assembly\x18\x02 \x01(\x08\"\xdf\x01\n\x16\x45xplainProgramResponse\x12!\n\x07program\x18\x01 \x01(\x0b\x32\x10.kiln.v1.Program\x12\r\n\x05graph\x18\x02 \x01(\t\x12\x11\n\tpartition\x18\x03 \x01(\t\x12 \n\x07kernels\x18\x04 \x03(\x0b\x32\x0f.kiln.v1.Kernel\x12\r\n\x05queue\x18\x05 \x01(\t\x12#\n\x06passes\x18\x06 \x03(\x0b\x32\x13.kiln.v1.PassReport\x12*\n\nfirst_call\x18\x07 \x03(\x0b\x32\x16.kiln.v1.FirstCallPart\",\n\x12ListKernelsRequest\x12\x16\n\x0eprogram_digest\x18\x01 \x01(\t\"7\n\x13ListKernelsResponse\x12 \n\x07kernels\x18\x01 \x03(\x0b\x32\x0f.kiln.v1.Kernel\"X\n\x12TuneProgramRequest\x12\x0e\n\x06\x64igest\x18\x01 \x01(\t\x12\x12\n\nbeam_width\x18\x02 \x01(\r\x12\x0f\n\x07seconds\x18\x03 \x01(\r\x12\r\n\x05\x66orce\x18\x04 \x01(\x08\"\x8e\x03\n\x13TuneProgramResponse\x12\x15\n\rfraction_done\x18\x01 \x01(\x01\x12\x0e\n\x06kernel\x18\x02 \x01(\t\x12\x16\n\x0eseconds_before\x18\x03 \x01(\x01\x12\x13\n\x0bseconds_now\x18\x04 \x01(\x01\x12\x31\n\x05state\x18\x05 \x01(\x0e\x32\".kiln.v1.TuneProgramResponse.State\x12\x0b\n\x03why\x18\x06 \x01(\t\x12\x18\n\x10roofline_seconds\x18\x07 \x01(\x01\x12\r\n\x05share\x18\x08 \x01(\x01\x12\r\n\x05round\x18\t \x01(\r\x12\r\n\x05tried\x18\n \x01(\r\x12\x0f\n\x07refused\x18\x0b \x01(\r\x12\x0e\n\x06number\x18\x0c \x01(\r\x12\x0f\n\x07kernels\x18\r \x01(\r\"j\n\x05State\x12\x15\n\x11STATE_UNSPECIFIED\x10\x00\x12\r\n\tSEARCHING\x10\x01\x12\n\n\x06\x46\x41STER\x10\x02\x12\x08\n\x04KEPT\x10\x03\x12\x0c\n\x08SEARCHED\x10\x04\x12\x0b\n\x07NO_TIME\x10\x05\x12\n\n\x06\x46\x41ILED\x10\x06\x32\xec\x03\n\x0eProgramService\x12K\n\x0cListPrograms\x12\x1c.kiln.v1.ListProgramsRequest\x1a\x1d.kiln.v1.ListProgramsResponse\x12Q\n\x0e\x43ompileProgram\x12\x1e.kiln.v1.CompileProgramRequest\x1a\x1f.kiln.v1.CompileProgramResponse\x12Q\n\x0e\x45xplainProgram\x12\x1e.kiln.v1.ExplainProgramRequest\x1a\x1f.kiln.v1.ExplainProgramResponse\x12H\n\x0bListKernels\x12\x1b.kiln.v1.ListKernelsRequest\x1a\x1c.kiln.v1.ListKernelsResponse\x12Q\n\x0eListFirstCalls\x12\x1e.kiln.v1.ListFirstCallsRequest\x1a\x1f.kiln.v1.ListFirstCallsResponse\x12J\n\x0bTuneProgram\x12\x1b.kiln.v1.TuneProgramRequest\x1a\x1c.kiln.v1.TuneProgramResponse0\x01\x62\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x15kiln/v1/program.proto\x12\x07kiln.v1\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x13kiln/v1/graph.proto\"\xc6\x02\n\x07Program\x12\x0e\n\x06\x64igest\x18\x01 \x01(\t\x12\x0c\n\x04name\x18\x02 \x01(\t\x12\x0e\n\x06\x64\x65vice\x18\x03 \x01(\t\x12,\n\x08\x63ompiled\x18\x04 \x01(\x0b\x32\x1a.google.protobuf.Timestamp\x12\x17\n\x0f\x63ompile_seconds\x18\x05 \x01(\x01\x12\x0f\n\x07kernels\x18\x06 \x01(\r\x12\x18\n\x10\x64istinct_kernels\x18\x07 \x01(\r\x12\x1a\n\x12kernels_from_cache\x18\x08 \x01(\r\x12\x0c\n\x04runs\x18\t \x01(\x04\x12\x16\n\x0e\x64\x65vice_seconds\x18\n \x01(\x01\x12\x13\n\x0b\x61rena_bytes\x18\x0b \x01(\x04\x12!\n\x19\x61rena_bytes_without_reuse\x18\x0c \x01(\x04\x12\x10\n\x08sessions\x18\r \x01(\r\x12\x0f\n\x07\x64\x65vices\x18\x0e \x03(\t\"K\n\nPassReport\x12\x0c\n\x04pass\x18\x01 \x01(\t\x12\x0f\n\x07seconds\x18\x02 \x01(\x01\x12\x10\n\x08\x64isabled\x18\x03 \x01(\x08\x12\x0c\n\x04text\x18\x04 \x01(\t\"\xf5\x03\n\x06Kernel\x12\x0c\n\x04name\x18\x01 \x01(\t\x12\x0e\n\x06\x64igest\x18\x02 \x01(\t\x12\r\n\x05\x66lops\x18\x03 \x01(\x04\x12\r\n\x05\x62ytes\x18\x04 \x01(\x04\x12\x0f\n\x07samples\x18\x05 \x01(\x04\x12\x16\n\x0eseconds_median\x18\x11 \x01(\x01\x12\x13\n\x0bseconds_min\x18\x07 \x01(\x01\x12\x0c\n\x04\x63old\x18\x12 \x01(\x08\x12\x10\n\x08launches\x18\x08 \x01(\r\x12\n\n\x02ir\x18\t \x01(\t\x12\x10\n\x08schedule\x18\n \x01(\t\x12\x0e\n\x06source\x18\x0b \x01(\t\x12\x10\n\x08\x61ssembly\x18\x0c \x01(\t\x12\x12\n\nfrom_cache\x18\r \x01(\x08\x12\x17\n\x0f\x63ompile_seconds\x18\x0e \x01(\x01\x12\x18\n\x10refused_schedule\x18\x0f \x01(\t\x12\x0f\n\x07refusal\x18\x10 \x01(\t\x12\x0f\n\x07setting\x18\x13 \x01(\t\x12\x17\n\x0fsetting_refusal\x18\x14 \x01(\t\x12\x17\n\x0fsetting_ignored\x18\x15 \x01(\t\x12\x19\n\x11seconds_heuristic\x18\x16 \x01(\x01\x12\x15\n\rseconds_tuned\x18\x17 \x01(\x01\x12\x18\n\x10roofline_seconds\x18\x18 \x01(\x01\x12\x16\n\x0eroofline_limit\x18\x19 \x01(\tJ\x04\x08\x06\x10\x07R\x0cseconds_mean\"C\n\rFirstCallPart\x12\x0c\n\x04name\x18\x01 \x01(\t\x12\x0f\n\x07seconds\x18\x02 \x01(\x01\x12\x13\n\x0bpage_faults\x18\x03 \x01(\x04\"p\n\tFirstCall\x12\x0c\n\x04name\x18\x01 \x01(\t\x12\x0f\n\x07session\x18\x02 \x01(\t\x12\x0c\n\x04part\x18\x03 \x01(\t\x12\x0f\n\x07seconds\x18\x04 \x01(\x01\x12\x0f\n\x07kernels\x18\x05 \x01(\r\x12\x14\n\x0ckernels_made\x18\x06 \x01(\r\"+\n\x15ListFirstCallsRequest\x12\x12\n\nsession_id\x18\x01 \x01(\t\"A\n\x16ListFirstCallsResponse\x12\'\n\x0b\x66irst_calls\x18\x01 \x03(\x0b\x32\x12.kiln.v1.FirstCall\"\x15\n\x13ListProgramsRequest\":\n\x14ListProgramsResponse\x12\"\n\x08programs\x18\x01 \x03(\x0b\x32\x10.kiln.v1.Program\"\xc9\x01\n\x15\x43ompileProgramRequest\x12\x12\n\nsession_id\x18\x01 \x01(\t\x12\x1d\n\x05graph\x18\x02 \x01(\x0b\x32\x0e.kiln.v1.Graph\x12\x0c\n\x04name\x18\x03 \x01(\t\x12>\n\x08\x62indings\x18\x04 \x03(\x0b\x32,.kiln.v1.CompileProgramRequest.BindingsEntry\x1a/\n\rBindingsEntry\x12\x0b\n\x03key\x18\x01 \x01(\t\x12\r\n\x05value\x18\x02 \x01(\x03:\x02\x38\x01\";\n\x16\x43ompileProgramResponse\x12!\n\x07program\x18\x01 \x01(\x0b\x32\x10.kiln.v1.Program\">\n\x15\x45xplainProgramRequest\x12\x0e\n\x06\x64igest\x18\x01 \x01(\t\x12\x15\n\rwith_assembly\x18\x02 \x01(\x08\"\xdf\x01\n\x16\x45xplainProgramResponse\x12!\n\x07program\x18\x01 \x01(\x0b\x32\x10.kiln.v1.Program\x12\r\n\x05graph\x18\x02 \x01(\t\x12\x11\n\tpartition\x18\x03 \x01(\t\x12 \n\x07kernels\x18\x04 \x03(\x0b\x32\x0f.kiln.v1.Kernel\x12\r\n\x05queue\x18\x05 \x01(\t\x12#\n\x06passes\x18\x06 \x03(\x0b\x32\x13.kiln.v1.PassReport\x12*\n\nfirst_call\x18\x07 \x03(\x0b\x32\x16.kiln.v1.FirstCallPart\",\n\x12ListKernelsRequest\x12\x16\n\x0eprogram_digest\x18\x01 \x01(\t\"7\n\x13ListKernelsResponse\x12 \n\x07kernels\x18\x01 \x03(\x0b\x32\x0f.kiln.v1.Kernel\"X\n\x12TuneProgramRequest\x12\x0e\n\x06\x64igest\x18\x01 \x01(\t\x12\x12\n\nbeam_width\x18\x02 \x01(\r\x12\x0f\n\x07seconds\x18\x03 \x01(\r\x12\r\n\x05\x66orce\x18\x04 \x01(\x08\"\xa6\x03\n\x13TuneProgramResponse\x12\x15\n\rfraction_done\x18\x01 \x01(\x01\x12\x0e\n\x06kernel\x18\x02 \x01(\t\x12\x16\n\x0eseconds_before\x18\x03 \x01(\x01\x12\x13\n\x0bseconds_now\x18\x04 \x01(\x01\x12\x31\n\x05state\x18\x05 \x01(\x0e\x32\".kiln.v1.TuneProgramResponse.State\x12\x0b\n\x03why\x18\x06 \x01(\t\x12\x18\n\x10roofline_seconds\x18\x07 \x01(\x01\x12\x16\n\x0eroofline_limit\x18\x0e \x01(\t\x12\r\n\x05share\x18\x08 \x01(\x01\x12\r\n\x05round\x18\t \x01(\r\x12\r\n\x05tried\x18\n \x01(\r\x12\x0f\n\x07refused\x18\x0b \x01(\r\x12\x0e\n\x06number\x18\x0c \x01(\r\x12\x0f\n\x07kernels\x18\r \x01(\r\"j\n\x05State\x12\x15\n\x11STATE_UNSPECIFIED\x10\x00\x12\r\n\tSEARCHING\x10\x01\x12\n\n\x06\x46\x41STER\x10\x02\x12\x08\n\x04KEPT\x10\x03\x12\x0c\n\x08SEARCHED\x10\x04\x12\x0b\n\x07NO_TIME\x10\x05\x12\n\n\x06\x46\x41ILED\x10\x06\x32\xec\x03\n\x0eProgramService\x12K\n\x0cListPrograms\x12\x1c.kiln.v1.ListProgramsRequest\x1a\x1d.kiln.v1.ListProgramsResponse\x12Q\n\x0e\x43ompileProgram\x12\x1e.kiln.v1.CompileProgramRequest\x1a\x1f.kiln.v1.CompileProgramResponse\x12Q\n\x0e\x45xplainProgram\x12\x1e.kiln.v1.ExplainProgramRequest\x1a\x1f.kiln.v1.ExplainProgramResponse\x12H\n\x0bListKernels\x12\x1b.kiln.v1.ListKernelsRequest\x1a\x1c.kiln.v1.ListKernelsResponse\x12Q\n\x0eListFirstCalls\x12\x1e.kiln.v1.ListFirstCallsRequest\x1a\x1f.kiln.v1.ListFirstCallsResponse\x12J\n\x0bTuneProgram\x12\x1b.kiln.v1.TuneProgramRequest\x1a\x1c.kiln.v1.TuneProgramResponse0\x01\x62\x06proto3')
 
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, globals())
 _builder.BuildTopDescriptorsAndMessages(DESCRIPTOR, 'kiln.v1.program_pb2', globals())
@@ -29,39 +29,39 @@ if _descriptor._USE_C_DESCRIPTORS == False:
   _PASSREPORT._serialized_start=417
   _PASSREPORT._serialized_end=492
   _KERNEL._serialized_start=495
-  _KERNEL._serialized_end=946
-  _FIRSTCALLPART._serialized_start=948
-  _FIRSTCALLPART._serialized_end=1015
-  _FIRSTCALL._serialized_start=1017
-  _FIRSTCALL._serialized_end=1129
-  _LISTFIRSTCALLSREQUEST._serialized_start=1131
-  _LISTFIRSTCALLSREQUEST._serialized_end=1174
-  _LISTFIRSTCALLSRESPONSE._serialized_start=1176
-  _LISTFIRSTCALLSRESPONSE._serialized_end=1241
-  _LISTPROGRAMSREQUEST._serialized_start=1243
-  _LISTPROGRAMSREQUEST._serialized_end=1264
-  _LISTPROGRAMSRESPONSE._serialized_start=1266
-  _LISTPROGRAMSRESPONSE._serialized_end=1324
-  _COMPILEPROGRAMREQUEST._serialized_start=1327
-  _COMPILEPROGRAMREQUEST._serialized_end=1528
-  _COMPILEPROGRAMREQUEST_BINDINGSENTRY._serialized_start=1481
-  _COMPILEPROGRAMREQUEST_BINDINGSENTRY._serialized_end=1528
-  _COMPILEPROGRAMRESPONSE._serialized_start=1530
-  _COMPILEPROGRAMRESPONSE._serialized_end=1589
-  _EXPLAINPROGRAMREQUEST._serialized_start=1591
-  _EXPLAINPROGRAMREQUEST._serialized_end=1653
-  _EXPLAINPROGRAMRESPONSE._serialized_start=1656
-  _EXPLAINPROGRAMRESPONSE._serialized_end=1879
-  _LISTKERNELSREQUEST._serialized_start=1881
-  _LISTKERNELSREQUEST._serialized_end=1925
-  _LISTKERNELSRESPONSE._serialized_start=1927
-  _LISTKERNELSRESPONSE._serialized_end=1982
-  _TUNEPROGRAMREQUEST._serialized_start=1984
-  _TUNEPROGRAMREQUEST._serialized_end=2072
-  _TUNEPROGRAMRESPONSE._serialized_start=2075
-  _TUNEPROGRAMRESPONSE._serialized_end=2473
-  _TUNEPROGRAMRESPONSE_STATE._serialized_start=2367
-  _TUNEPROGRAMRESPONSE_STATE._serialized_end=2473
-  _PROGRAMSERVICE._serialized_start=2476
-  _PROGRAMSERVICE._serialized_end=2968
+  _KERNEL._serialized_end=996
+  _FIRSTCALLPART._serialized_start=998
+  _FIRSTCALLPART._serialized_end=1065
+  _FIRSTCALL._serialized_start=1067
+  _FIRSTCALL._serialized_end=1179
+  _LISTFIRSTCALLSREQUEST._serialized_start=1181
+  _LISTFIRSTCALLSREQUEST._serialized_end=1224
+  _LISTFIRSTCALLSRESPONSE._serialized_start=1226
+  _LISTFIRSTCALLSRESPONSE._serialized_end=1291
+  _LISTPROGRAMSREQUEST._serialized_start=1293
+  _LISTPROGRAMSREQUEST._serialized_end=1314
+  _LISTPROGRAMSRESPONSE._serialized_start=1316
+  _LISTPROGRAMSRESPONSE._serialized_end=1374
+  _COMPILEPROGRAMREQUEST._serialized_start=1377
+  _COMPILEPROGRAMREQUEST._serialized_end=1578
+  _COMPILEPROGRAMREQUEST_BINDINGSENTRY._serialized_start=1531
+  _COMPILEPROGRAMREQUEST_BINDINGSENTRY._serialized_end=1578
+  _COMPILEPROGRAMRESPONSE._serialized_start=1580
+  _COMPILEPROGRAMRESPONSE._serialized_end=1639
+  _EXPLAINPROGRAMREQUEST._serialized_start=1641
+  _EXPLAINPROGRAMREQUEST._serialized_end=1703
+  _EXPLAINPROGRAMRESPONSE._serialized_start=1706
+  _EXPLAINPROGRAMRESPONSE._serialized_end=1929
+  _LISTKERNELSREQUEST._serialized_start=1931
+  _LISTKERNELSREQUEST._serialized_end=1975
+  _LISTKERNELSRESPONSE._serialized_start=1977
+  _LISTKERNELSRESPONSE._serialized_end=2032
+  _TUNEPROGRAMREQUEST._serialized_start=2034
+  _TUNEPROGRAMREQUEST._serialized_end=2122
+  _TUNEPROGRAMRESPONSE._serialized_start=2125
+  _TUNEPROGRAMRESPONSE._serialized_end=2547
+  _TUNEPROGRAMRESPONSE_STATE._serialized_start=2441
+  _TUNEPROGRAMRESPONSE_STATE._serialized_end=2547
+  _PROGRAMSERVICE._serialized_start=2550
+  _PROGRAMSERVICE._serialized_end=3042
 # @@protoc_insertion_point(module_scope)
