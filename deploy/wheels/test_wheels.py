@@ -12,6 +12,7 @@ ROOT = pathlib.Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT / "tests"))
 
 from kilnd_process import build_folder  # noqa: E402
+from once import once  # noqa: E402
 
 
 def run(*command, **options):
@@ -22,19 +23,21 @@ def run(*command, **options):
 
 
 @pytest.fixture(scope="module")
-def wheels():
+def wheels(tmp_path_factory):
     """The folder of the wheels."""
-    run(ROOT / "deploy/wheels/build", "--no-build", env={**os.environ, "KILN_BUILD": str(build_folder())})
+    once(tmp_path_factory, "wheels",
+         lambda _: run(ROOT / "deploy/wheels/build", "--no-build", env={**os.environ, "KILN_BUILD": str(build_folder())}))
     return ROOT / "build" / "wheels"
 
 
 @pytest.fixture(scope="module")
 def installed(wheels, tmp_path_factory):
     """The `bin` folder of a virtual environment in which both are installed, the daemon by the client's extra."""
-    folder = tmp_path_factory.mktemp("installed")
-    run("/usr/bin/python3", "-m", "venv", folder)
-    run(folder / "bin/pip", "install", "--disable-pip-version-check", "--find-links", wheels, "kiln-client[daemon]")
-    return folder / "bin"
+    def install(folder):
+        run("/usr/bin/python3", "-m", "venv", folder)
+        run(folder / "bin/pip", "install", "--disable-pip-version-check", "--find-links", wheels, "kiln-client[daemon]")
+
+    return once(tmp_path_factory, "installed", install) / "bin"
 
 
 def twenty_lines() -> str:
