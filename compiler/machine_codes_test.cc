@@ -8,6 +8,7 @@
 #include <string_view>
 #include <vector>
 
+#include "absl/strings/str_cat.h"
 #include "compiler/codegen/codegen.h"
 #include "compiler/compiler.h"
 #include "compiler/graph/text.h"
@@ -123,6 +124,35 @@ absl::StatusOr<drivers::KernelImage> CompileFor(const drivers::Target& target,
   if (!kernel.ok()) return kernel.status();
   const codegen::MachineCode& row = **FindMachineCode(target.architecture);
   return codegen::CompileKernel(row, *kernel, row.choose(*kernel, target), target);
+}
+
+// Rounds of sorting networks exchange blocks of elements, which are whole vectors or within one.
+TEST(MachineCodesTest, BlocksThatChangePlacesAreReadAsVectors) {
+  for (const int vector_bytes : {32, 64}) {
+    drivers::Target target = TargetOf("x86-64");
+    target.processor = vector_bytes == 64 ? "x86-64-v4" : "x86-64-v3";
+    target.features = vector_bytes == 64 ? "+avx512f,+avx512vl,+avx512dq,+avx512bw" : "+avx2";
+    target.limits.vector_bytes = vector_bytes;
+    target.limits.vector_registers = vector_bytes / 2;
+    for (const int block : {1, 2, 4, 8, 64, 1024}) {
+      for (const bool flipped : {false, true}) {
+        const int pair = 2 * block;
+        const std::string partner =
+            flipped ? absl::StrCat("r0//", pair, "*", pair, " + r0%", pair, "*-1 + ", pair - 1)
+                    : absl::StrCat("r0//", pair, "*", pair, " + r0//", block, "%2*-", block,
+                                   " + r0%", block, " + ", block);
+        const auto image = CompileFor(
+            target, absl::StrCat("buffer b0 int64[65536] read\nbuffer b1 int64[65536] write\n"
+                                 "stage r0:65536\n  b1[r0] = b0[r0] + b0[",
+                                 partner, "]\n"));
+        ASSERT_TRUE(image.ok()) << image.status();
+        const auto text = Disassemble(*image, target);
+        ASSERT_TRUE(text.ok()) << text.status();
+        EXPECT_THAT(*text, HasSubstr(vector_bytes == 64 ? "zmm" : "ymm"));
+        EXPECT_THAT(*text, Not(HasSubstr("gather"))) << partner << "\n" << *text;
+      }
+    }
+  }
 }
 
 // Some float32 functions are computed in float64.

@@ -30,5 +30,5 @@ kiln_library(kiln_compiler
   PUBLIC kiln_pipeline kiln_graph kiln_codegen kiln_workers kiln_driver_interface absl::statusor absl::time
   PRIVATE kiln_coding kiln_partition kiln_kernel kiln_search kiln_schedule kiln_proof kiln_digest Threads::Threads)
 kiln_test(compiler_test SOURCES compile_kernels_test.cc LIBRARIES kiln_compiler kiln_search kiln_kernel)
-kiln_test(machine_codes_test SOURCES machine_codes_test.cc LIBRARIES kiln_compiler kiln_codegen)
+kiln_test(machine_codes_test SOURCES machine_codes_test.cc LIBRARIES kiln_compiler kiln_codegen absl::strings)
 target_include_directories(kiln_compiler PRIVATE ${CMAKE_CURRENT_BINARY_DIR}/fingerprint)

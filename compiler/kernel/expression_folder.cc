@@ -1,6 +1,7 @@
 #include "compiler/kernel/expression_folder.h"
 
 #include <algorithm>
+#include <numeric>
 #include <utility>
 
 namespace kiln::kernel {
@@ -164,8 +165,23 @@ const Node* ExpressionFolder::FromSum(const Sum& sum) {
   return node;
 }
 
+// Returns multiple and rest with sum = multiple * factor + rest, for a factor of the divisor such
+// that the rest is provably in [0, factor). Nothing if there is none.
+std::optional<std::pair<int64_t, Division>> ExpressionFolder::LowDigit(const Sum& sum,
+                                                                       int64_t divisor) {
+  for (const auto& [atom, coefficient] : sum.terms) {
+    const int64_t factor = std::gcd(coefficient, divisor);
+    if (factor == 1) continue;
+    Division parts = SplitMultiple(sum, factor);
+    const Interval low = bounds_.Of(parts.rest);
+    if (IsKnown(low) && low.low >= 0 && low.high < factor) return {{factor, std::move(parts)}};
+  }
+  return std::nullopt;
+}
+
 // (c*a + b) // c = a + b // c, and (c*a + b) % c = b % c; for 0 <= b < c, b // c is 0 and b % c is
-// b. Returns null if nothing changes.
+// b. If b has a low digit, as the lanes of a split loop are: for 0 <= r < f, (f*m + r) // (f*d) is
+// m // d, and (f*m + r) % (f*d) is f * (m % d) + r. Returns null if nothing changes.
 const Node* ExpressionFolder::Divide(Op op, const Node* dividend, const Node* divisor) {
   int64_t c;
   if (!IsConstant(divisor, &c) || c < 1) return nullptr;
@@ -173,14 +189,23 @@ const Node* ExpressionFolder::Divide(Op op, const Node* dividend, const Node* di
   const Sum sum = SumOf(dividend);
   if (!IsKnown(bounds_.Of(sum))) return nullptr;
   const auto [multiple, rest] = SplitMultiple(sum, c);
-  const Node* left = FromSum(rest);
   const Interval bounds = bounds_.Of(rest);
   if (IsKnown(bounds) && bounds.low >= 0 && bounds.high < c) {
-    return op == Op::kMod ? left : FromSum(multiple);
+    return FromSum(op == Op::kMod ? rest : multiple);
   }
-  if (multiple.terms.empty() && multiple.constant == 0) return nullptr;
-  const Node* divided = context_.Get(op, ir::DType::kInt64, {}, {left, divisor});
-  return op == Op::kMod ? divided : Add(FromSum(multiple), divided);
+  const auto digit = LowDigit(rest, c);
+  if (multiple.terms.empty() && multiple.constant == 0 && !digit.has_value()) return nullptr;
+  if (!digit.has_value()) {
+    const Node* divided = context_.Get(op, ir::DType::kInt64, {}, {FromSum(rest), divisor});
+    return op == Op::kMod ? divided : Add(FromSum(multiple), divided);
+  }
+  const auto& [factor, parts] = *digit;
+  const Node* high = FromSum(parts.multiple);
+  const Node* smaller = Int(c / factor);
+  const Node* divided = Divide(op, high, smaller);
+  if (divided == nullptr) divided = context_.Get(op, ir::DType::kInt64, {}, {high, smaller});
+  if (op == Op::kIDiv) return Add(FromSum(multiple), divided);
+  return Add(Mul(divided, factor), FromSum(parts.rest));
 }
 
 const Node* ExpressionFolder::Make(const Node* like, std::vector<const Node*> operands) {

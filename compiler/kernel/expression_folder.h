@@ -7,6 +7,7 @@
 
 #include <cstdint>
 #include <optional>
+#include <utility>
 #include <vector>
 
 #include "absl/container/flat_hash_map.h"
@@ -44,6 +45,7 @@ class ExpressionFolder {
 
  private:
   const ir::Node* Divide(ir::Op op, const ir::Node* dividend, const ir::Node* divisor);
+  std::optional<std::pair<int64_t, Division>> LowDigit(const Sum& sum, int64_t divisor);
   const ir::Node* FromSum(const Sum& sum);
   // Returns true if a < b holds for all values of the ranges, false if for none; otherwise nothing.
   std::optional<bool> DecideLess(const ir::Node* a, const ir::Node* b);

@@ -176,5 +176,41 @@ TEST_F(IndexSumTest, DivisionsByConstantsSplit) {
       folder_.Add(r, context_.Get(ir::Op::kIDiv, ir::DType::kInt64, {}, {minus, folder_.Int(4)})));
 }
 
+// A loop of 8 lanes within a loop of vectors, as the digits of reshapes see it.
+TEST_F(IndexSumTest, LanesLeaveDivisionsByMultiplesOfTheirNumber) {
+  const ir::Node* whole = folder_.Range(0, 256);
+  const ir::Node* vector = folder_.Range(1, 32);
+  const ir::Node* lane = folder_.Range(2, 8);
+  const auto get = [&](ir::Op op, const ir::Node* dividend, int64_t divisor) {
+    return context_.Get(op, ir::DType::kInt64, {}, {dividend, folder_.Int(divisor)});
+  };
+  const ir::Node* split = folder_.Add(folder_.Mul(vector, 8), lane);
+  ExpressionFolder::Map memo = {{whole, split}};
+  const auto folded = [&](const ir::Node* index) { return folder_.Substitute(index, &memo); };
+  EXPECT_EQ(folded(get(ir::Op::kIDiv, whole, 16)), get(ir::Op::kIDiv, vector, 2));
+  EXPECT_EQ(folded(get(ir::Op::kMod, whole, 16)),
+            folder_.Add(folder_.Mul(get(ir::Op::kMod, vector, 2), 8), lane));
+  EXPECT_EQ(folded(get(ir::Op::kMod, get(ir::Op::kIDiv, whole, 16), 2)),
+            get(ir::Op::kMod, get(ir::Op::kIDiv, vector, 2), 2));
+  // Multiples of 4 of the lanes' number do not keep lanes together in blocks of 12.
+  EXPECT_NE(folded(get(ir::Op::kIDiv, whole, 12)), get(ir::Op::kIDiv, vector, 3));
+  // Whatever is split off, no value changes.
+  for (const int64_t divisor : {2, 3, 4, 6, 8, 12, 16, 20, 24, 32, 48, 100}) {
+    for (const int64_t shift : {0, 1, 8, 12, -16}) {
+      const ir::Node* moved = folder_.Add(folder_.Mul(whole, 3), folder_.Int(shift));
+      for (const ir::Op op : {ir::Op::kIDiv, ir::Op::kMod}) {
+        const ir::Node* index = folded(get(op, moved, divisor));
+        for (int64_t i = 0; i < 256; ++i) {
+          ExpressionFolder::Map point = {{vector, folder_.Int(i / 8)}, {lane, folder_.Int(i % 8)}};
+          const int64_t quotient = FloorDiv(3 * i + shift, divisor);
+          int64_t value = -1;
+          ASSERT_TRUE(IsConstant(folder_.Substitute(index, &point), &value));
+          ASSERT_EQ(value, op == ir::Op::kIDiv ? quotient : 3 * i + shift - quotient * divisor);
+        }
+      }
+    }
+  }
+}
+
 }  // namespace
 }  // namespace kiln::kernel

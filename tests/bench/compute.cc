@@ -6,7 +6,12 @@
 //   bench_compute stream THREADS          memory-bound kernels on 64 MiB, against a copy
 //   bench_compute replay KERNELS THREADS  KERNELS small kernels in one list; THREADS may instead be
 //                                         a driver (OpenDevice in program.h)
+//   bench_compute op OP THREADS [FEATURES] sort, topk or gather, against PyTorch: does as many as a
+//                                         line of standard input says and prints
+//                                         {"seconds": [...]}, as tests/bench/op_step.py does.
+//                                         FEATURES: those of the processor, "avx2" for example
 // With BENCH_QUICK=1 in the environment: a smoke test, whose numbers mean nothing.
+#include <algorithm>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
@@ -15,6 +20,8 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "absl/time/clock.h"
 #include "kiln/ops.h"
 #include "tests/bench/measure.h"
 #include "tests/bench/peers.h"
@@ -204,6 +211,100 @@ absl::Status Replay(absl::StatusOr<std::unique_ptr<drivers::Device>> device, int
   return absl::OkStatus();
 }
 
+constexpr int64_t kSorted = 1 << 20;
+constexpr int64_t kRows = 64, kVocabulary = 50257, kChosen = 50;
+constexpr int64_t kTableRows = 50257, kWidth = 768, kGathered = 8192;
+
+struct OpCase {
+  const char* name;
+  std::function<void(GraphBuilder&)> build;
+};
+
+// As op_step.py's: sorting gives values and positions there.
+const OpCase kOpCases[] = {
+    {"sort",
+     [](GraphBuilder& builder) {
+       Value x = builder.Input(DType::kFloat32, {kSorted});
+       builder.Output(ops::Sort(x));
+       builder.Output(ops::Argsort(x));
+     }},
+    {"topk",
+     [](GraphBuilder& builder) {
+       Value x = builder.Input(DType::kFloat32, {kRows, kVocabulary});
+       builder.Output(ops::Topk(x, kChosen));
+       builder.Output(ops::TopkIndices(x, kChosen));
+     }},
+    {"gather",
+     [](GraphBuilder& builder) {
+       Value table = builder.Input(DType::kFloat32, {kTableRows, kWidth});
+       builder.Output(ops::Gather(table, builder.Input(DType::kInt64, {kGathered})));
+     }},
+};
+
+// Positions that are neither adjacent nor repeated: their stride and the number of rows have no
+// common divisor.
+void FillPositions(float* input) {
+  std::vector<int64_t> positions(kGathered);
+  for (int64_t i = 0; i < kGathered; ++i) positions[i] = i * 7919 % kTableRows;
+  std::memcpy(input, positions.data(), positions.size() * sizeof(int64_t));
+}
+
+// A wrong result must not be reported as fast.
+absl::Status CheckOp(absl::string_view name, const Program& program) {
+  const float* x = program.input(0);
+  const float* result = program.output(0);
+  bool right = true;
+  if (name == "gather") {
+    for (int64_t i = 0; i < kGathered; ++i) {
+      const float* row = x + i * 7919 % kTableRows * kWidth;
+      right &= std::equal(row, row + kWidth, result + i * kWidth);
+    }
+  } else {
+    const bool sorts = name == "sort";
+    const int64_t rows = sorts ? 1 : kRows, length = sorts ? kSorted : kVocabulary;
+    const int64_t count = sorts ? kSorted : kChosen;
+    for (int64_t row = 0; row < rows; ++row) {
+      std::vector<float> expected(x + row * length, x + (row + 1) * length);
+      std::sort(expected.begin(), expected.end());
+      if (!sorts) std::reverse(expected.begin(), expected.end());
+      right &= std::equal(expected.begin(), expected.begin() + count, result + row * count);
+    }
+  }
+  return right ? absl::OkStatus() : absl::InternalError(absl::StrCat(name, " is wrong"));
+}
+
+// Runs as often as each line of standard input says.
+absl::Status RunOnRequest(Program& program) {
+  for (int steps = 0; std::scanf("%d", &steps) == 1;) {
+    std::vector<std::string> seconds;
+    for (int i = 0; i < steps; ++i) {
+      const absl::Time begin = absl::Now();
+      if (absl::Status status = program.Run(1); !status.ok()) return status;
+      seconds.push_back(absl::StrCat(absl::ToDoubleSeconds(absl::Now() - begin)));
+    }
+    std::printf("{\"seconds\": [%s]}\n", absl::StrJoin(seconds, ", ").c_str());
+    std::fflush(stdout);
+  }
+  return absl::OkStatus();
+}
+
+absl::Status OpSteps(absl::string_view name, int threads, const std::string& features) {
+  for (const OpCase& one : kOpCases) {
+    if (one.name != name) continue;
+    auto device = OpenCpu(threads, features);
+    if (!device.ok()) return device.status();
+    GraphBuilder builder;
+    one.build(builder);
+    auto program = Program::Make(**device, builder.Build());
+    if (!program.ok()) return program.status();
+    if (name == "gather") FillPositions((*program)->input(1));
+    if (absl::Status status = (*program)->Run(1); !status.ok()) return status;
+    if (absl::Status status = CheckOp(name, **program); !status.ok()) return status;
+    return RunOnRequest(**program);
+  }
+  return absl::InvalidArgumentError(absl::StrCat("no op named ", name));
+}
+
 absl::Status Dispatch(int count, char** arguments) {
   const std::string what = count > 1 ? arguments[1] : "";
   auto number = [&](int position) { return std::atoi(arguments[position]); };
@@ -216,9 +317,12 @@ absl::Status Dispatch(int count, char** arguments) {
     const int threads = number(3);
     return Replay(threads > 0 ? OpenCpu(threads) : OpenDevice(arguments[3]), number(2));
   }
+  if (what == "op" && (count == 4 || count == 5)) {
+    return OpSteps(arguments[2], number(3), count == 5 ? arguments[4] : "");
+  }
   return absl::InvalidArgumentError(
-      "usage: bench_compute matmul|blas M N K THREADS, stream THREADS, or replay KERNELS "
-      "THREADS|DRIVER");
+      "usage: bench_compute matmul|blas M N K THREADS, stream THREADS, replay KERNELS "
+      "THREADS|DRIVER, or op sort|topk|gather THREADS [FEATURES]");
 }
 
 }  // namespace

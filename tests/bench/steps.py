@@ -9,10 +9,12 @@ import sys
 import tempfile
 from collections.abc import Iterator, Sequence
 
-from kilnd_process import ROOT, Kilnd, build_folder
+from kilnd_process import ROOT, Kilnd, build_folder, program
 from report import Row
 
 BENCH = ROOT / "tests/bench"
+# The Python that has PyTorch: Debian's, or that of another environment.
+TORCH_PYTHON = os.environ.get("BENCH_TORCH_PYTHON", "/usr/bin/python3")
 # Allowed difference of losses after the same steps, relative to the larger of 1 and the losses. Rounding differs, and the
 # difference grows with each step.
 LOSSES_DIFFER = 1e-3
@@ -60,8 +62,8 @@ def step_program(daemon: Kilnd) -> dict:
 
 
 def torch_stepper(model: str, threads: int) -> Stepper:
-    """Starts PyTorch with Debian's Python."""
-    return Stepper(["/usr/bin/python3", str(BENCH / "torch_step.py"), model, str(threads)], dict(os.environ))
+    """Starts PyTorch's side."""
+    return Stepper([TORCH_PYTHON, str(BENCH / "torch_step.py"), model, str(threads)], dict(os.environ))
 
 
 def require_equal(name: str, sides: Sequence[Stepper]) -> None:
@@ -176,7 +178,7 @@ def embedding_rows(quick: bool) -> Iterator[Row]:
     rounds = 1 if quick else 7
     script = str(BENCH / "embedding_step.py")
     threads = str(min(2, len(os.sched_getaffinity(0))))
-    peers = ["/usr/bin/python3", script]
+    peers = [TORCH_PYTHON, script]
     with Kilnd(devices=None) as daemon:
         with (Stepper([str(ROOT / "build/venv/bin/python"), script, "kiln"], daemon.environment()) as ours,
               Stepper([*peers, "torch", "1"], dict(os.environ)) as one,
@@ -193,3 +195,23 @@ def embedding_rows(quick: bool) -> Iterator[Row]:
     name = "embedding gradient 50257 x 768, 4096 positions"
     yield Row(name, kiln, "ms", "PyTorch index_add_", min(torch))
     yield Row(name, kiln, "ms", "numpy.add.at", numpy_time)
+
+
+def op_rows(quick: bool) -> Iterator[Row]:
+    """Single ops without a daemon, next to PyTorch's, with its best number of threads."""
+    rounds = 1 if quick else 7
+    names = {"sort": "sort of 2^20 float32", "topk": "topk of 50 of 64 x 50257", "gather": "gather of 8192 rows of 768"}
+    threads = min(2, len(os.sched_getaffinity(0)))
+    for op, name in names.items():
+        with (Stepper([program("tests/bench/bench_compute"), "op", op, str(threads)], dict(os.environ)) as ours,
+              Stepper([TORCH_PYTHON, str(BENCH / "op_step.py"), op, "1"], dict(os.environ)) as one,
+              Stepper([TORCH_PYTHON, str(BENCH / "op_step.py"), op, str(threads)], dict(os.environ)) as several):
+            sides = (ours, one, several)
+            times = [[], [], []]
+            for side in sides:
+                side.steps(2)
+            for _ in range(rounds):
+                for side, seconds in zip(sides, times):
+                    seconds += side.steps(3)
+        kiln, *torch = (statistics.median(seconds) * 1e3 for seconds in times)
+        yield Row(name, kiln, "ms", "PyTorch", min(torch))

@@ -1,6 +1,7 @@
 // The part of ExpressionEmitter that reads buffers.
 #include <algorithm>
 #include <cstdlib>
+#include <limits>
 #include <utility>
 
 #include "compiler/codegen/llvm/expression.h"
@@ -109,33 +110,40 @@ Value* ExpressionEmitter::EmitVectorLoad(const Node* node, const Address& from, 
                     builder_.CreateMaskedGather(type, address.vector, align, mask, zero));
 }
 
-// Loads lanes within two vectors from lane 0 on as these vectors, and selects from them with a
-// shuffle. Returns null if the lanes are further apart, or if it is unknown which of them are
-// needed.
+// Loads lanes within two vectors, from the lowest lane's element on, as these vectors, and selects
+// from them with a shuffle. Returns null if the lanes are further apart, or if it is unknown which
+// of them are needed.
 Value* ExpressionEmitter::EmitShuffledLoad(const Node* node, const Address& address, Value* mask) {
   auto* known = llvm::dyn_cast_or_null<llvm::Constant>(mask);
   if (mask != nullptr && known == nullptr) return nullptr;
+  const auto is_needed = [&](int lane) {
+    return known == nullptr || !known->getAggregateElement(lane)->isNullValue();
+  };
   // Elements outside the needed lanes may be outside the buffer.
-  int64_t first = 2 * lanes_;
-  int64_t last = 0;
+  int64_t first = std::numeric_limits<int64_t>::max();
+  int64_t last = std::numeric_limits<int64_t>::min();
+  for (int lane = 0; lane < lanes_; ++lane) {
+    if (!is_needed(lane)) continue;
+    first = std::min(first, address.offsets[lane]);
+    last = std::max(last, address.offsets[lane]);
+  }
+  if (first > last || last - first >= 2 * lanes_) return nullptr;
+  // Lanes that are in a vector from lane 0 on are aligned more often than those from another one.
+  const int64_t base = first >= 0 && last < 2 * lanes_ ? 0 : first;
   llvm::SmallVector<int, 64> order;
   for (int lane = 0; lane < lanes_; ++lane) {
-    const bool needed = known == nullptr || !known->getAggregateElement(lane)->isNullValue();
-    const int64_t offset = needed ? address.offsets[lane] : 0;
-    if (offset < 0 || offset >= 2 * lanes_) return nullptr;
-    if (needed) first = std::min(first, offset);
-    last = std::max(last, offset);
-    order.push_back(static_cast<int>(offset));
+    order.push_back(is_needed(lane) ? static_cast<int>(address.offsets[lane] - base) : 0);
   }
   llvm::Type* element = MemoryType(builder_.getContext(), node->dtype());
   llvm::Value* halves[2];
   for (int half = 0; half < 2; ++half) {
     llvm::SmallVector<llvm::Constant*, 64> inside;
     for (int i = half * lanes_; i < (half + 1) * lanes_; ++i) {
-      inside.push_back(builder_.getInt1(first <= i && i <= last));
+      inside.push_back(builder_.getInt1(first <= base + i && base + i <= last));
     }
     llvm::Constant* part = llvm::ConstantVector::get(inside);
-    Value* pointer = builder_.CreateGEP(element, address.scalar, builder_.getInt64(half * lanes_));
+    Value* pointer =
+        builder_.CreateGEP(element, address.scalar, builder_.getInt64(base + half * lanes_));
     llvm::Type* type = Wide(element, lanes_);
     const llvm::Align align = ElementAlign(node->dtype());
     Value* zero = llvm::Constant::getNullValue(type);

@@ -1,15 +1,9 @@
-// Sorting by K. E. Batcher's bitonic network ("Sorting networks and their applications", 1968):
-// log²(n) / 2 rounds. In each, every element is compared with one partner, which does not depend on
-// the values. A round is one elementwise kernel over the whole tensor, and rounds of one distance
-// share its code. On devices whose thread blocks share memory, one kernel has all rounds whose
-// partners are close together (partition/cluster/tile.h).
-#include <algorithm>
 #include <bit>
 
 #include "compiler/ir/str_cat.h"
 #include "compiler/ops/composites/around_axis.h"
 #include "compiler/ops/composites/composite.h"
-#include "compiler/ops/composites/sort_keys.h"
+#include "compiler/ops/composites/select_first.h"
 #include "compiler/ops/promote.h"
 #include "compiler/ops/rows.h"
 #include "compiler/ops/rules/infer.h"
@@ -21,86 +15,6 @@ using ir::DType;
 using ir::Node;
 using ir::Op;
 using ir::Shape;
-
-// Returns (outer, length, inner) as pairs of halves: (outer, pairs, 2, half, inner).
-const Node* InPairs(Builder& b, const Node* x, int64_t half) {
-  const Shape& shape = x->shape();
-  return b.Reshape(x, {shape[0], shape[1] / (2 * half), 2, half, shape[2]});
-}
-
-// Returns which of two elements comes first, by key and then by position.
-const Node* IsBefore(Builder& b, const SortKeys& x, const SortKeys& y) {
-  const Node* before = b.Less(x.key, y.key);
-  if (x.position == nullptr) return before;
-  const Node* tie = b.Binary(Op::kAnd, b.Equal(x.key, y.key), b.Less(x.position, y.position));
-  return b.Binary(Op::kOr, before, tie);
-}
-
-// Every element of a first half becomes the smaller of itself and its partner, every element of a
-// second half the larger. The partner is `half` away, or, if `mirrored`, at the mirrored position
-// in the other half: that turns two sorted halves into two bitonic ones, with all elements of the
-// first before those of the second.
-SortKeys Round(Builder& b, const SortKeys& keys, int64_t half, bool mirrored) {
-  const std::vector<int64_t> axes = mirrored ? std::vector<int64_t>{2, 3} : std::vector<int64_t>{2};
-  const Node* is_second = b.Cast(b.Iota(DType::kInt32, {1, 1, 2, 1, 1}, 2), DType::kBool);
-  // Each round's result is materialised: inlined into the next round, which reads every element
-  // twice, it would be computed twice as often, and so on.
-  const auto back = [&](const Node* x) { return b.Contiguous(b.Reshape(x, keys.key->shape())); };
-  const Node* mine = InPairs(b, keys.key, half);
-  const Node* theirs = b.Flip(mine, axes);
-  if (keys.position == nullptr) {
-    return {back(b.Where(is_second, b.Binary(Op::kMax, mine, theirs),
-                         b.Binary(Op::kMin, mine, theirs))),
-            nullptr};
-  }
-  const Node* my_position = InPairs(b, keys.position, half);
-  const Node* their_position = b.Flip(my_position, axes);
-  const Node* theirs_first = IsBefore(b, {theirs, their_position}, {mine, my_position});
-  const Node* mine_first = IsBefore(b, {mine, my_position}, {theirs, their_position});
-  const Node* swap = b.Where(is_second, mine_first, theirs_first);
-  return {back(b.Where(swap, theirs, mine)), back(b.Where(swap, their_position, my_position))};
-}
-
-// Sorts bitonic runs of `run` elements.
-SortKeys Merge(Builder& b, SortKeys keys, int64_t run) {
-  for (int64_t half = run / 2; half >= 1; half /= 2) keys = Round(b, keys, half, false);
-  return keys;
-}
-
-// Sorts all runs of `run` elements; `run` is a power of two.
-SortKeys SortRuns(Builder& b, SortKeys keys, int64_t run) {
-  for (int64_t half = 1; half < run; half *= 2) {
-    keys = Merge(b, Round(b, keys, half, true), half);
-  }
-  return keys;
-}
-
-// Keeps, of each pair of sorted runs, the first `run` elements of both together: the smaller of
-// each element and its mirror image. They form a bitonic run.
-SortKeys DropLarger(Builder& b, const SortKeys& keys, int64_t run) {
-  const SortKeys rounded = Round(b, keys, run, true);
-  const auto first = [&](const Node* x) -> const Node* {
-    if (x == nullptr) return nullptr;
-    const Shape& shape = x->shape();
-    const Node* halves = b.Slice(InPairs(b, x, run), 2, 0, 1);
-    return b.Reshape(halves, {shape[0], shape[1] / 2, shape[2]});
-  };
-  return {first(rounded.key), first(rounded.position)};
-}
-
-// Returns the positions of the first `count` elements along axis 1 of (outer, length, inner), in
-// order. Sorts only runs of the needed length; then merges pairs of runs into one until one is
-// left.
-const Node* FirstPositions(Builder& b, const Node* x, int64_t count, bool descending) {
-  const int64_t length = x->shape()[1];
-  const auto padded = static_cast<int64_t>(std::bit_ceil(static_cast<uint64_t>(length)));
-  const auto run = static_cast<int64_t>(std::bit_ceil(static_cast<uint64_t>(count)));
-  SortKeys keys = SortRuns(b, MakeSortKeys(b, x, descending, padded), run);
-  for (int64_t left = padded; left > run; left /= 2) {
-    keys = Merge(b, DropLarger(b, keys, run), run);
-  }
-  return b.Slice(PositionsOf(b, keys), 1, 0, count);
-}
 
 struct Order {
   const Node* x;          // (outer, length, inner)
@@ -119,9 +33,10 @@ Order OrderOf(Builder& b, const Node* x, const Attributes& attributes, std::opti
   const Node* flat = b.Reshape(x, {extents.outer, extents.length, extents.inner});
   if (x->shape().empty()) shape.clear();
   if (ir::NumElements(shape) == 0) return Order{flat, b.Full(DType::kInt64, shape, 0), shape};
+  const int64_t first = count.value_or(extents.length);
+  const auto levels = ChooseBlockLevels(extents.outer * extents.inner, extents.length, first);
   // Materialised, since otherwise every round would compute it again.
-  const Node* positions =
-      FirstPositions(b, b.Contiguous(flat), count.value_or(extents.length), descending);
+  const Node* positions = FirstPositions(b, b.Contiguous(flat), first, descending, levels);
   return Order{flat, positions, shape};
 }
 

@@ -3,6 +3,7 @@
 #include <limits>
 
 #include "compiler/ops/composites/composite.h"
+#include "proto/check/check.h"
 
 namespace kiln::ops {
 namespace {
@@ -53,6 +54,21 @@ const Node* PaddedWithLargest(Builder& b, const Node* keys, int64_t padded) {
 }
 
 constexpr int64_t kPackedMax = int64_t{1} << 32;
+constexpr int64_t kLargest = std::numeric_limits<int64_t>::max();
+
+// Returns whether key and position fit in one int64.
+bool IsPacked(DType dtype, int64_t padded) { return IsNarrow(dtype) && padded <= kPackedMax; }
+
+const Node* Packed(Builder& b, const Node* key, const Node* position) {
+  const Node* high = b.Binary(Op::kShl, b.Cast(key, DType::kInt64), b.ConstInt(DType::kInt64, 32));
+  return b.Binary(Op::kOr, high, position);
+}
+
+// Applies a function to the key and, if there is one, the position.
+template <typename Function>
+SortKeys Each(const SortKeys& keys, Function function) {
+  return {function(keys.key), keys.position == nullptr ? nullptr : function(keys.position)};
+}
 
 }  // namespace
 
@@ -60,15 +76,50 @@ SortKeys MakeSortKeys(Builder& b, const Node* x, bool descending, int64_t padded
   const Node* key = KeyOf(b, x);
   if (descending) key = b.Not(key);
   const Node* position = b.Iota(DType::kInt64, {1, x->shape()[1], 1}, 1);
-  if (IsNarrow(x->dtype()) && padded <= kPackedMax) {
-    const Node* high =
-        b.Binary(Op::kShl, b.Cast(key, DType::kInt64), b.ConstInt(DType::kInt64, 32));
-    return {PaddedWithLargest(b, b.Binary(Op::kOr, high, position), padded), nullptr};
+  if (IsPacked(x->dtype(), padded)) {
+    return {PaddedWithLargest(b, Packed(b, key, position), padded), nullptr};
   }
   // Padding has the largest positions too, so that it comes after elements with the largest key.
   const Node* positions =
       b.Expand(b.Iota(DType::kInt64, {1, padded, 1}, 1), {x->shape()[0], padded, x->shape()[2]});
   return {PaddedWithLargest(b, b.Cast(key, DType::kInt64), padded), positions};
+}
+
+SortKeys SortKeysAt(Builder& b, const Node* x, bool descending, int64_t padded,
+                    const Node* positions) {
+  const Node* key = KeyOf(b, b.GatherElements(x, positions, 1));
+  if (descending) key = b.Not(key);
+  const bool packed = IsPacked(x->dtype(), padded);
+  key = packed ? Packed(b, key, positions) : b.Cast(key, DType::kInt64);
+  const Node* is_real = b.Less(positions, b.ConstInt(DType::kInt64, x->shape()[1]));
+  return {b.Where(is_real, key, b.ConstInt(DType::kInt64, kLargest)), packed ? nullptr : positions};
+}
+
+SortKeys GatherSortKeys(Builder& b, const SortKeys& keys, const Node* places) {
+  return Each(keys, [&](const Node* x) { return b.GatherElements(x, places, 1); });
+}
+
+SortKeys PadSortKeys(Builder& b, const SortKeys& keys, int64_t length) {
+  return Each(keys, [&](const Node* x) { return PaddedWithLargest(b, x, length); });
+}
+
+SortKeys SliceSortKeys(Builder& b, const SortKeys& keys, int64_t count) {
+  return Each(keys, [&](const Node* x) { return b.Slice(x, 1, 0, count); });
+}
+
+SortKeys Lowest(Builder& b, const SortKeys& keys, int64_t blocks) {
+  const ir::Shape& shape = keys.key->shape();
+  KILN_CHECK_EQ(shape[1] % blocks, 0);
+  const SortKeys cut = Each(keys, [&](const Node* x) {
+    return b.Reshape(x, {shape[0], shape[1] / blocks, blocks, shape[2]});
+  });
+  const auto lowest = [&](const Node* x) { return b.Not(b.Max(b.Not(x), {1}, /*keepdims=*/true)); };
+  const auto back = [&](const Node* x) { return b.Reshape(x, {shape[0], blocks, shape[2]}); };
+  const Node* key = lowest(cut.key);
+  if (keys.position == nullptr) return {back(key), nullptr};
+  const Node* position =
+      b.Where(b.Equal(cut.key, key), cut.position, b.ConstInt(DType::kInt64, kLargest));
+  return {back(key), back(lowest(position))};
 }
 
 const Node* PositionsOf(Builder& b, const SortKeys& keys) {

@@ -23,6 +23,23 @@ struct SortKeys {
 // padding sorts last.
 SortKeys MakeSortKeys(Builder& b, const ir::Node* x, bool descending, int64_t padded);
 
+// Returns what MakeSortKeys has at these positions (outer, count, inner) along axis 1.
+SortKeys SortKeysAt(Builder& b, const ir::Node* x, bool descending, int64_t padded,
+                    const ir::Node* positions);
+
+// Returns the keys at these places (outer, count, inner) along axis 1.
+SortKeys GatherSortKeys(Builder& b, const SortKeys& keys, const ir::Node* places);
+
+// Adds keys that sort last, up to `length` of them along axis 1.
+SortKeys PadSortKeys(Builder& b, const SortKeys& keys, int64_t length);
+
+// Returns the first `count` keys along axis 1.
+SortKeys SliceSortKeys(Builder& b, const SortKeys& keys, int64_t count);
+
+// Returns the first in order of each block: block j of `blocks` has the keys j, j + blocks, … along
+// axis 1. Requires: `blocks` divides their number.
+SortKeys Lowest(Builder& b, const SortKeys& keys, int64_t blocks);
+
 // Returns the position along axis 1 of each key's element, as int64.
 const ir::Node* PositionsOf(Builder& b, const SortKeys& keys);
 

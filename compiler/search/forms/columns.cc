@@ -51,7 +51,7 @@ std::optional<Values> StartColumnLanes(const StageView& view, const int64_t* lea
   const StageWork work = WorkOf(view.stage());
   const LaneChoice choice = BestLanes(view, work, false, leading);
   if (choice.axis < 0) return std::nullopt;
-  const int lanes = LanesFor(view, work);
+  const int lanes = LanesFor(view, work, choice.axis);
   const int64_t vectors = StartVectors(view, work, choice.axis, lanes);
   const int64_t tasks = StartTasks(view, choice.cost);
   const Pieces pieces = CutColumns(view, choice.axis, tasks);
@@ -68,9 +68,10 @@ std::optional<Values> StartColumnLanes(const StageView& view, const int64_t* lea
 std::vector<KnobValues> ColumnLanesKnobs(const StageView& view, const Values& start) {
   const StageWork work = WorkOf(view.stage());
   const int64_t rows = view.axes.extent(view.reduce.back());
-  const int64_t columns = view.axes.extent(view.Find(view.parallel, start[Knob::kLaneAxis]));
+  const int lane_axis = view.Find(view.parallel, start[Knob::kLaneAxis]);
+  const int64_t columns = view.axes.extent(lane_axis);
   return {Axes(Knob::kLaneAxis, view, LaneAxes(view, work, false)),
-          LanesKnob(view, work),
+          LanesKnob(view, work, lane_axis),
           Powers(Knob::kVectors, 1, kTriedVectors),
           Powers(Knob::kRows, 1, std::min(kTriedRows, rows)),
           TasksKnob(view, start),

@@ -56,8 +56,8 @@ int64_t StartVectors(const StageView& view, const StageWork& work, int lane_axis
   return vectors;
 }
 
-KnobValues LanesKnob(const StageView& view, const StageWork& work) {
-  const int lanes = LanesFor(view, work);
+KnobValues LanesKnob(const StageView& view, const StageWork& work, int lane_axis) {
+  const int lanes = LanesFor(view, work, lane_axis);
   return Powers(Knob::kLanes, std::max(lanes / 4, 2), lanes);
 }
 
@@ -153,7 +153,7 @@ std::optional<Values> StartSumLanes(const StageView& view, const int64_t* leadin
   const StageWork work = WorkOf(view.stage());
   const LaneChoice choice = BestLanes(view, work, true, leading);
   if (choice.axis < 0) return std::nullopt;
-  const int lanes = LanesFor(view, work);
+  const int lanes = LanesFor(view, work, choice.axis);
   const std::vector<int> others = AxesWithout(view.reduce, choice.axis);
   return Values{{Knob::kLaneAxis, view.axes.RangeOf(choice.axis)},
                 {Knob::kLanes, lanes},
@@ -166,7 +166,7 @@ std::optional<Values> StartSumLanes(const StageView& view, const int64_t* leadin
 std::vector<KnobValues> SumLanesKnobs(const StageView& view, const Values& start) {
   const StageWork work = WorkOf(view.stage());
   return {Axes(Knob::kLaneAxis, view, LaneAxes(view, work, true)),
-          LanesKnob(view, work),
+          LanesKnob(view, work, view.Find(view.reduce, start[Knob::kLaneAxis])),
           Powers(Knob::kVectors, 1, kAccumulators),
           Switch(Knob::kSharedSteps, HasSharedSteps(view, work, view.reduce)),
           TasksKnob(view, start),

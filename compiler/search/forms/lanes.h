@@ -32,7 +32,7 @@ int64_t StartTasks(const StageView& view, double cost);
 KnobValues TasksKnob(const StageView& view, const Values& start);
 // Returns the power of two of vectors of sums that the heuristic adds up at once.
 int64_t StartVectors(const StageView& view, const StageWork& work, int lane_axis, int lanes);
-KnobValues LanesKnob(const StageView& view, const StageWork& work);
+KnobValues LanesKnob(const StageView& view, const StageWork& work, int lane_axis);
 // Returns whether the heuristic stores past the caches, and whether it could.
 bool StartNonTemporal(const StageView& view);
 bool MayBeNonTemporal(const StageView& view);

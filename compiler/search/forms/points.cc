@@ -51,7 +51,7 @@ std::optional<Values> StartPointLanes(const StageView& view, const int64_t* lead
   std::vector<int> others = AxesWithout(view.parallel, choice.axis);
   if (near >= 0) others = AxesWithout(others, near);
   return Values{{Knob::kLaneAxis, view.axes.RangeOf(choice.axis)},
-                {Knob::kLanes, LanesFor(view, work)},
+                {Knob::kLanes, LanesFor(view, work, choice.axis)},
                 {Knob::kSharedSteps, HasSharedSteps(view, work, others)},
                 {Knob::kBlock, near < 0 ? 1 : std::min(kBlock, view.axes.extent(near))},
                 {Knob::kTasks, StartTasks(view, choice.cost)},
@@ -63,7 +63,7 @@ std::vector<KnobValues> PointLanesKnobs(const StageView& view, const Values& sta
   const int near = NearAxis(view, work, LaneAxisOf(view, start));
   const int64_t block_max = near < 0 ? 1 : std::min(2 * kBlock, view.axes.extent(near));
   return {Axes(Knob::kLaneAxis, view, LaneAxes(view, work, false)),
-          LanesKnob(view, work),
+          LanesKnob(view, work, LaneAxisOf(view, start)),
           Switch(Knob::kSharedSteps, HasSharedSteps(view, work, view.parallel)),
           Doubling(Knob::kBlock, start[Knob::kBlock], 1, block_max),
           TasksKnob(view, start),
@@ -101,7 +101,7 @@ void WritePointLanes(const StageView& view, const Values& values, ScheduleWriter
 }
 
 bool PrefersSquares(const StageView& view, const StageWork& work, int lane_axis) {
-  return FormsSquares(view, work, lane_axis, LanesFor(view, work)) &&
+  return FormsSquares(view, work, lane_axis, LanesFor(view, work, lane_axis)) &&
          work.outside_operations <= kSquareOperations;
 }
 
@@ -109,8 +109,9 @@ std::optional<Values> StartSquares(const StageView& view, const int64_t* leading
   if (!view.stage().ordered_ranges.empty()) return std::nullopt;
   const StageWork work = WorkOf(view.stage());
   const LaneChoice choice = BestLanes(view, work, false, leading);
-  const int lanes = LanesFor(view, work);
-  if (choice.axis < 0 || !FormsSquares(view, work, choice.axis, lanes)) return std::nullopt;
+  if (choice.axis < 0) return std::nullopt;
+  const int lanes = LanesFor(view, work, choice.axis);
+  if (!FormsSquares(view, work, choice.axis, lanes)) return std::nullopt;
   return Values{{Knob::kLaneAxis, view.axes.RangeOf(choice.axis)},
                 {Knob::kLanes, lanes},
                 {Knob::kTasks, StartTasks(view, choice.cost)},
@@ -119,8 +120,9 @@ std::optional<Values> StartSquares(const StageView& view, const int64_t* leading
 
 std::vector<KnobValues> SquaresKnobs(const StageView& view, const Values& start) {
   const StageWork work = WorkOf(view.stage());
-  return {Axes(Knob::kLaneAxis, view, LaneAxes(view, work, false)), LanesKnob(view, work),
-          TasksKnob(view, start), Switch(Knob::kNonTemporal, MayBeNonTemporal(view))};
+  return {Axes(Knob::kLaneAxis, view, LaneAxes(view, work, false)),
+          LanesKnob(view, work, LaneAxisOf(view, start)), TasksKnob(view, start),
+          Switch(Knob::kNonTemporal, MayBeNonTemporal(view))};
 }
 
 absl::Status CheckSquares(const StageView& view, const Values& values) {

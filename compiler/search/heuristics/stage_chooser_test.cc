@@ -45,6 +45,12 @@ struct ChosenStages {
     }
     return -1;
   }
+  int64_t Lanes() const {
+    for (const schedule::Axis& axis : plan.axes) {
+      if (axis.leaf() && axis.binding == Binding::kVector) return axis.extent;
+    }
+    return 1;
+  }
   int64_t Tasks() const {
     int64_t tasks = 1;
     for (const schedule::Axis& axis : plan.axes) {
@@ -175,6 +181,28 @@ TEST(StageChooserTest, LanesStandAcrossShortRowsAndAlongLongOnes) {
   EXPECT_EQ(along.LanesOf(-1), -1);
   EXPECT_EQ(along.LanesOf(0), 1);
   EXPECT_EQ(along.LanesOf(1), 2);
+}
+
+// A position of eight bytes is the same in all lanes of a row.
+TEST(StageChooserTest, PositionsOfRowsDoNotWidenTheirElements) {
+  ChosenStages chosen;
+  Choose(
+      "buffer b0 float32[1000000] read\nbuffer b1 int64[512] read\n"
+      "buffer b2 float32[512000] write\nstage r0:512 r1:1000\n  v0 = b1[r0]\n"
+      "  b2[r0*1000 + r1] = b0[v0*1000 + r1 if and(cmplt(-1, v0), cmplt(v0, 1000))]\n",
+      &chosen);
+  EXPECT_EQ(chosen.LanesOf(0), 1);
+  EXPECT_EQ(chosen.Lanes(), 16);
+}
+
+TEST(StageChooserTest, PositionsOfElementsWidenThem) {
+  ChosenStages chosen;
+  Choose(
+      "buffer b0 float32[1000] read\nbuffer b1 int64[512000] read\n"
+      "buffer b2 float32[512000] write\nstage r0:512000\n  v0 = b1[r0]\n"
+      "  b2[r0] = b0[v0 if and(cmplt(-1, v0), cmplt(v0, 1000))]\n",
+      &chosen);
+  EXPECT_EQ(chosen.Lanes(), 8);
 }
 
 TEST(StageChooserTest, NoLanesWhereEveryStepStoresTheSame) {

@@ -19,6 +19,7 @@ struct StageWork {
     int buffer = 0;
     bool store = false;
     bool inside = false;
+    int bytes = 1;  // of the element
   };
   std::vector<Access> accesses;
   int inside_operations = 0;
@@ -28,6 +29,10 @@ struct StageWork {
 };
 StageWork WorkOf(const kernel::Stage& stage);
 
+// Returns the bytes of the widest element that is stored, or differs from one step of the range to
+// the next.
+int WidestAlong(const StageWork& work, const ir::Node* range);
+
 // How an access moves from one lane to the next.
 enum class LaneAccess : uint8_t {
   kUniform,    // the same element
@@ -36,6 +41,10 @@ enum class LaneAccess : uint8_t {
   kScattered,  // anything else
 };
 LaneAccess AccessAlong(const ir::Node* index, const ir::Node* range);
+
+// The same for vectors of this many lanes, each of which begins at a multiple of it: blocks of
+// lanes that change places, as a flip of short runs makes them, are whole vectors or within a few.
+LaneAccess AccessOfLanes(const ir::Node* index, const ir::Node* range, int lanes);
 
 // Returns a small d for which an index has range / d, so that d steps of the range read the same
 // element, or 1 if there is none.

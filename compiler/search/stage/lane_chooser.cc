@@ -16,11 +16,12 @@ bool StoresOverAndOver(const StageWork& work, const AxisInfo& axis) {
 
 }  // namespace
 
-int LanesFor(const StageView& view, const StageWork& work) {
+int LanesFor(const StageView& view, const StageWork& work, int axis) {
   // Arithmetic uses four bytes or more; values that are only moved fill a vector with as few as
   // two.
   const bool moves = work.inside_operations + work.outside_operations == 0;
-  return std::max(view.target.limits.vector_bytes / std::max(work.widest, moves ? 2 : 4), 1);
+  const int widest = WidestAlong(work, view.axes[axis].range);
+  return std::max(view.target.limits.vector_bytes / std::max(widest, moves ? 2 : 4), 1);
 }
 
 std::vector<int> LaneAxes(const StageView& view, const StageWork& work, bool of_sum) {
@@ -47,10 +48,10 @@ double CostAlong(const StageView& view, const StageWork& work, int axis, int lan
 LaneChoice BestLanes(const StageView& view, const StageWork& work, bool of_sum,
                      const int64_t* leading) {
   LaneChoice best;
-  const int lanes = LanesFor(view, work);
-  if (lanes == 1) return best;
   for (const int axis : LaneAxes(view, work, of_sum)) {
     if (leading != nullptr && view.axes.RangeOf(axis) != *leading) continue;
+    const int lanes = LanesFor(view, work, axis);
+    if (lanes == 1) continue;
     const double cost = CostAlong(view, work, axis, lanes);
     if (best.axis < 0 || cost <= best.cost) best = {axis, cost};
   }

@@ -9,8 +9,8 @@
 
 namespace kiln::search {
 
-// Returns how many elements of the stage fill a vector; 1: there are no vectors.
-int LanesFor(const StageView& view, const StageWork& work);
+// Returns how many of the elements along the axis fill a vector; 1: there are no vectors.
+int LanesFor(const StageView& view, const StageWork& work, int axis);
 
 // Returns the axes of the sum, or else the others, that lanes may run along.
 std::vector<int> LaneAxes(const StageView& view, const StageWork& work, bool of_sum);

@@ -63,6 +63,33 @@ def test_topk(connection, length, k):
     np.testing.assert_array_equal(smallest.numpy(), np.sort(x.T, axis=0)[:k])
 
 
+@pytest.mark.parametrize("shape,axis,k", [((40, 3000), 1, 17), ((3000, 40), 0, 50), ((20_011,), 0, 100), ((50, 4096), -1, 1)])
+def test_topk_of_long_rows(connection, shape, axis, k):
+    """Many equal elements, of which the first come first; NaN is larger than all."""
+    checks = []
+    for dtype in DTYPES:
+        x = data(dtype, shape)
+        order = np.take(np.argsort(x, axis=axis, kind="stable"), range(k), axis)
+        smallest = kiln.topk(kiln.tensor(x), k, axis, largest=False)
+        checks += [(smallest.indices, order), (smallest.values, np.take_along_axis(x, order, axis))]
+        flipped = np.flip(np.argsort(np.flip(x, axis), axis=axis, kind="stable"), axis)
+        order = np.take(x.shape[axis] - 1 - flipped, range(k), axis)
+        largest = kiln.topk(kiln.tensor(x), k, axis)
+        checks += [(largest.indices, order), (largest.values, np.take_along_axis(x, order, axis))]
+    kiln.realize(*[got for got, _ in checks])
+    for got, wanted in checks:
+        np.testing.assert_array_equal(got.numpy(), wanted)
+
+
+def test_the_gradient_of_topk_of_long_rows(connection):
+    x = RANDOM.permutation(40 * 3000).astype(np.float32).reshape(40, 3000)
+    t = kiln.tensor(x, requires_grad=True)
+    (kiln.topk(t, 20).values * kiln.arange(1, 21)).sum().backward()
+    wanted = np.zeros_like(x)
+    np.put_along_axis(wanted, np.argsort(-x, axis=1)[:, :20], np.arange(1, 21, dtype=np.float32)[None], 1)
+    np.testing.assert_array_equal(t.grad.numpy(), wanted)
+
+
 def test_the_gradient_goes_where_elements_came_from(connection):
     x = kiln.tensor([3.0, 1.0, 2.0, 2.0], requires_grad=True)
     (kiln.sort(x) * kiln.tensor([1.0, 2.0, 3.0, 4.0])).sum().backward()

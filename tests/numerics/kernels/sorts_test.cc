@@ -252,8 +252,8 @@ INSTANTIATE_TEST_SUITE_P(
                     SortSize{"power_of_two", "argsort", {1 << 20}, DType::kFloat32, 50},
                     SortSize{"million_long_keys", "sort", {1'000'000}, DType::kFloat64, 70},
                     SortSize{"rows", "sort", {1000, 256}, DType::kFloat32, 1},
-                    SortSize{"top", "topk", {1'000'000}, DType::kFloat32, 7},
-                    SortSize{"top_of_vocabulary", "topk", {8, 50257}, DType::kFloat32, 7}),
+                    SortSize{"top", "topk", {1'000'000}, DType::kFloat32, 5},
+                    SortSize{"top_of_vocabulary", "topk", {8, 50257}, DType::kFloat32, 3}),
     [](const auto& info) { return info.param.name; });
 
 }  // namespace
