@@ -353,7 +353,8 @@ class Tuner::Work {
                            bool again) {
     const drivers::Target& target = device.info().target;
     std::optional<DeviceRates> rates = parts_.store->FindRates(target.HardwareKey());
-    if (parts_.measure_rates && (again || !rates)) {
+    const bool may_measure = parts_.measure_rates && !cannot_measure_.contains(&device);
+    if (may_measure && (again || !rates)) {
       const auto measured =
           MeasureRates(target, Compile(), parts_.trials.compile_threads,
                        [&](const kernel::Kernel& buffers,
@@ -364,6 +365,8 @@ class Tuner::Work {
                          return use(**runner);
                        });
       if (!measured.ok()) {
+        // Not for each kernel anew.
+        cannot_measure_.insert(&device);
         if (!IsCancelled()) {
           log::Warning("rates_not_measured", {{"device", device.name()},
                                               {"why", std::string(measured.status().message())}});
@@ -448,6 +451,7 @@ class Tuner::Work {
   const absl::Time start_;
   double all_ = 0;   // the device time of all kernels
   double rest_ = 0;  // of those that were not looked at yet
+  std::set<const runtime::ManagedDevice*> cannot_measure_;
   TuneProgress now_;
   TuneSummary summary_;
   absl::Status first_error_;
