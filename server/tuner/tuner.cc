@@ -22,9 +22,6 @@ namespace {
 // A search measures the heuristic's schedule and compares its results before it tries anything.
 constexpr double kKernelSecondsMin = 1;
 
-// A kernel that takes less than this share of its roofline is certainly faster than it.
-constexpr double kBeaten = 0.95;
-
 constexpr std::string_view kStateNames[] = {"searching",       "faster",       "kept",
                                             "searched before", "no time left", "failed"};
 
@@ -279,9 +276,8 @@ class Tuner::Work {
       const auto result = Find(space, *kernel, *to_tune.device, known,
                                absl::ToDoubleSeconds(end - parts_.clock.steady()));
       if (!result.ok()) return result.status();
-      // A kernel that is faster than its roofline shows that the rates were measured while the
-      // device had other work. The search may have ended too early.
-      if (result->best.timing.seconds < kBeaten * now_.roofline.seconds) {
+      // The search may have ended too early.
+      if (IsBeaten(now_.roofline, result->best.timing.seconds)) {
         if (result->ending == search::Ending::kRoofline && attempt < 2) continue;
         now_.roofline = {};
       }
