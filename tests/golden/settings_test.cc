@@ -54,7 +54,7 @@ std::string FaultOf(const kernel::Kernel& kernel, const Space& space, const Sett
     // A cost model can compare it.
     const auto features = space.FeaturesOf(*schedule);
     if (!features.ok()) fault = features.status().ToString();
-    for (const double feature : features.value_or(Features()))
+    for (const double feature : features.value_or(search::Features()))
       if (!std::isfinite(feature)) fault = "a feature is no number";
   } else if (schedule.status().message().empty()) {
     fault = "it is refused without a reason";
