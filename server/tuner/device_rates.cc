@@ -164,6 +164,11 @@ Roofline RooflineOf(const kernel::Kernel& kernel, const DeviceRates& measured) {
   return roofline;
 }
 
+bool IsBeaten(const Roofline& roofline, double seconds) {
+  constexpr double kShare = 0.95;
+  return seconds > 0 && seconds < kShare * roofline.seconds;
+}
+
 Roofline RooflineOf(const std::string& kernel, const DeviceRates& rates) {
   ir::Context context;
   const auto parsed = kernel::ParseKernel(kernel, context);

@@ -63,6 +63,10 @@ struct Roofline {
   bool operator==(const Roofline&) const = default;
 };
 
+// Whether a kernel that takes this long is certainly faster than its roofline: the rates were
+// measured while the device had other work.
+bool IsBeaten(const Roofline& roofline, double seconds);
+
 // Counts each accessed element once, in the caches if all of them fit, and loops that are not
 // divided among threads at one thread's rate. What was not measured limits nothing.
 Roofline RooflineOf(const kernel::Kernel& kernel, const DeviceRates& rates);

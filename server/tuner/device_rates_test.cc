@@ -58,6 +58,14 @@ TEST(DeviceRatesTest, WhatWasNotMeasuredLimitsNothing) {
   EXPECT_NE(RooflineOf(kMatmul, rates).limit, Limit::kCompute);
 }
 
+TEST(DeviceRatesTest, ANoticeablyFasterKernelBeatsItsRoofline) {
+  const Roofline roofline{1, Limit::kMemory};
+  EXPECT_TRUE(IsBeaten(roofline, 0.9));
+  EXPECT_FALSE(IsBeaten(roofline, 0.98));
+  EXPECT_FALSE(IsBeaten(roofline, 0));  // not measured
+  EXPECT_FALSE(IsBeaten(Roofline(), 1e-9));
+}
+
 TEST(DeviceRatesTest, TheHighestOfTwoMeasurementsCount) {
   DeviceRates slow = Rates(), other = Rates();
   slow.all.float32.fused = 1;

@@ -26,7 +26,7 @@ constexpr int64_t kRateRowElements = 4096;  // of data that does not fit the pri
 // Bytes that a probe reads, of data that it reads again and again.
 constexpr int64_t kRepeatedBytes = int64_t{8} << 20;
 // A probe repeats until it has taken this long, and at least kProbeTimesMin times.
-constexpr double kProbeSeconds = 5e-3;
+constexpr double kProbeSeconds = 3e-3;
 constexpr int kProbeTimesMin = 3;
 constexpr int kProbeTimesMax = 50;
 // A probe that takes this long in all says nothing about peaks.
@@ -132,6 +132,7 @@ class RateMeasurement {
     }
     std::erase_if(rates_.all.traffic, [](const TrafficRates& one) { return one.read <= 0; });
     std::erase_if(rates_.thread.traffic, [](const TrafficRates& one) { return one.read <= 0; });
+    if (lanes_ && rates_.threads == 1) rates_.thread = rates_.all;
     const bool none = rates_.all.traffic.empty() && rates_.all.float32 == ArithmeticRates();
     if (none && !first_error_.ok()) return first_error_;
     return rates_;
@@ -149,9 +150,9 @@ class RateMeasurement {
     return std::min(each * rates_.threads, kRateElements / 2);
   }
 
-  // Of all threads; where a thread has lanes, also of one.
+  // Of all threads; where a thread has lanes, also of one, unless it is the only one.
   std::vector<Throughput*> Kinds() {
-    if (lanes_) return {&rates_.all, &rates_.thread};
+    if (lanes_ && rates_.threads > 1) return {&rates_.all, &rates_.thread};
     return {&rates_.all};
   }
   bool IsOfOne(const Throughput* kind) const { return kind == &rates_.thread; }

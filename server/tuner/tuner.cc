@@ -22,9 +22,6 @@ namespace {
 // A search measures the heuristic's schedule and compares its results before it tries anything.
 constexpr double kKernelSecondsMin = 1;
 
-// A kernel that takes less than this share of its roofline is certainly faster than it.
-constexpr double kBeaten = 0.95;
-
 constexpr std::string_view kStateNames[] = {"searching",       "faster",       "kept",
                                             "searched before", "no time left", "failed"};
 
@@ -279,9 +276,8 @@ class Tuner::Work {
       const auto result = Find(space, *kernel, *to_tune.device, known,
                                absl::ToDoubleSeconds(end - parts_.clock.steady()));
       if (!result.ok()) return result.status();
-      // A kernel that is faster than its roofline shows that the rates were measured while the
-      // device had other work. The search may have ended too early.
-      if (result->best.timing.seconds < kBeaten * now_.roofline.seconds) {
+      // The search may have ended too early.
+      if (IsBeaten(now_.roofline, result->best.timing.seconds)) {
         if (result->ending == search::Ending::kRoofline && attempt < 2) continue;
         now_.roofline = {};
       }
@@ -353,7 +349,8 @@ class Tuner::Work {
                            bool again) {
     const drivers::Target& target = device.info().target;
     std::optional<DeviceRates> rates = parts_.store->FindRates(target.HardwareKey());
-    if (parts_.measure_rates && (again || !rates)) {
+    const bool may_measure = parts_.measure_rates && !cannot_measure_.contains(&device);
+    if (may_measure && (again || !rates)) {
       const auto measured =
           MeasureRates(target, Compile(), parts_.trials.compile_threads,
                        [&](const kernel::Kernel& buffers,
@@ -364,6 +361,8 @@ class Tuner::Work {
                          return use(**runner);
                        });
       if (!measured.ok()) {
+        // Not for each kernel anew.
+        cannot_measure_.insert(&device);
         if (!IsCancelled()) {
           log::Warning("rates_not_measured", {{"device", device.name()},
                                               {"why", std::string(measured.status().message())}});
@@ -448,6 +447,7 @@ class Tuner::Work {
   const absl::Time start_;
   double all_ = 0;   // the device time of all kernels
   double rest_ = 0;  // of those that were not looked at yet
+  std::set<const runtime::ManagedDevice*> cannot_measure_;
   TuneProgress now_;
   TuneSummary summary_;
   absl::Status first_error_;

@@ -1,6 +1,7 @@
 // The space of settings, on all kernels of known graphs and on random kernels, for each kind of
 // device: every setting is refused with a reason, or gives a schedule that the proof accepts.
 #include <algorithm>
+#include <cmath>
 #include <random>
 #include <string>
 
@@ -50,6 +51,11 @@ std::string FaultOf(const kernel::Kernel& kernel, const Space& space, const Sett
   if (schedule.ok()) {
     ++*legal;
     fault = Fault(kernel, *schedule);
+    // A cost model can compare it.
+    const auto features = space.FeaturesOf(*schedule);
+    if (!features.ok()) fault = features.status().ToString();
+    for (const double feature : features.value_or(search::Features()))
+      if (!std::isfinite(feature)) fault = "a feature is no number";
   } else if (schedule.status().message().empty()) {
     fault = "it is refused without a reason";
   }

@@ -104,7 +104,7 @@ void FillRoofline(tuner::SettingStore& settings, const compiler::CompiledKernel&
   const auto rates = settings.FindRates(device.info().target.HardwareKey());
   if (!rates) return;
   const tuner::Roofline roofline = tuner::RooflineOf(kernel.ir, *rates);
-  if (roofline.seconds <= 0) return;
+  if (roofline.seconds <= 0 || tuner::IsBeaten(roofline, proto->seconds_median())) return;
   proto->set_roofline_seconds(roofline.seconds);
   proto->set_roofline_limit(std::string(tuner::LimitName(roofline.limit)));
 }
