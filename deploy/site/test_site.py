@@ -120,6 +120,20 @@ def test_a_link_to_nothing_is_an_error(tmp_path):
         stage.Stage(tmp_path).linked("[a](docs/nothing.md) `[b](c)`", "README.md")
 
 
+@pytest.mark.parametrize("target", ["b.md", "a.md#b"])
+def test_mkdocs_finds_a_wrong_link(pages, tmp_path, target):
+    """With the flags of the build, and its configuration."""
+    flags = re.search(r"/mkdocs\" (build .*) --config-file", (HERE / "build").read_text())[1].split()
+    (tmp_path / "pages").mkdir()
+    (tmp_path / "pages/a.md").write_text(f"# A\n\n[b]({target})\n")
+    (tmp_path / "mkdocs.yml").write_text(
+        f"INHERIT: {ROOT}/docs/mkdocs.yml\ndocs_dir: pages\nsite_dir: site\nnav: [a.md]\n")  # fmt: skip
+    done = subprocess.run([ROOT / "build/site_tools/bin/mkdocs", *flags, "--config-file", tmp_path / "mkdocs.yml"],
+                          capture_output=True, text=True, env={**os.environ, "NO_MKDOCS_2_WARNING": "true"})
+    assert done.returncode != 0
+    assert target in done.stderr
+
+
 def test_comments_are_left_out(tmp_path):
     assert stage.Stage(tmp_path).linked("<!-- run\na\n-->\n\n`<!-- b -->`\n", "README.md") == "\n\n`<!-- b -->`\n"
 
