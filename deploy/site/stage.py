@@ -30,7 +30,7 @@ class WrongLinkError(Exception):
 
 def listed_pages() -> list[str]:
     """Returns the paths of the pages in the site's navigation."""
-    return re.findall(r"^ +- [^:\n]+: (\S+\.md)$", (ROOT / "docs/mkdocs.yml").read_text(), re.MULTILINE)
+    return re.findall(r"^ +- (?:[^:\n]+: )?(\S+\.md)$", (ROOT / "docs/mkdocs.yml").read_text(), re.MULTILINE)
 
 
 def source_page(path: str) -> str:

@@ -73,10 +73,15 @@ def elsewhere(address: str) -> bool:
 
 
 def test_there_is_a_page_for_each_entry(pages):
-    assert len(stage.listed_pages()) > 25
     for page in stage.listed_pages():
         made = SITE / re.sub(r"README\.md$", "index.html", page).replace(".md", ".html")
         assert made in pages, page
+
+
+def test_each_document_is_in_the_navigation():
+    documents = {path.relative_to(ROOT).as_posix() for path in (ROOT / "docs").rglob("*.md")}
+    assert len(documents) > 30
+    assert sorted(documents - set(stage.listed_pages())) == []
 
 
 def test_each_link_leads_to_a_page_and_an_anchor_of_it(pages):
