@@ -34,8 +34,8 @@ constexpr Cause kCauses[] = {
     {"certificate verify failed",
      " has a certificate that was not signed by the authority in $KILN_CA (or \"ca\" in "
      "~/.config/kiln/config.toml), or that is out of date. So this may not be the daemon that you "
-     "want. Name the file with its authority; for a certificate made as in Kiln's README that is "
-     "the certificate itself, box.pem"},
+     "want. Name the file with its authority; for a certificate made as in Kiln's guide "
+     "\"Sharing a box\" that is the certificate itself, box.pem"},
     {"is not in peer certificate",
      " has a certificate for other names. Connect with a name in the certificate (subjectAltName), "
      "or ask for a certificate that includes this name"},

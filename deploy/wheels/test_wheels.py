@@ -2,15 +2,15 @@
 
 import os
 import pathlib
-import re
 import subprocess
 import sys
 
 import pytest
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
-sys.path.insert(0, str(ROOT / "tests"))
+sys.path[:0] = [str(ROOT / "tests"), str(ROOT / "tests" / "guides")]
 
+from blocks import twenty_lines  # noqa: E402
 from kilnd_process import build_folder  # noqa: E402
 from once import once  # noqa: E402
 
@@ -38,11 +38,6 @@ def installed(wheels, tmp_path_factory):
         run(folder / "bin/pip", "install", "--disable-pip-version-check", "--find-links", wheels, "kiln-client[daemon]")
 
     return once(tmp_path_factory, "installed", install) / "bin"
-
-
-def twenty_lines() -> str:
-    """Returns the README's first training program."""
-    return re.search(r"## Twenty lines\n\n```python\n(.*?)```", (ROOT / "README.md").read_text(), re.S)[1]
 
 
 def test_the_daemons_wheel_fits_machines_with_glibc_2_35(wheels):

@@ -1,7 +1,5 @@
 """Several devices: computations on a mesh give the results of one device."""
 
-import pathlib
-
 import numpy as np
 import pytest
 
@@ -10,8 +8,6 @@ from kiln import nn
 from kiln._session import connection as _connection
 from meshes import FOUR, GRID, THREE
 from sent_operations import sent_operations
-
-ROOT = pathlib.Path(__file__).resolve().parents[3]
 
 
 @pytest.fixture(scope="module")
@@ -259,33 +255,6 @@ def test_a_step_is_one_message(session):
     assert last.item() == 14
     (info,) = step.programs()
     assert info.name.endswith("step")
-
-
-def test_the_readmes_code(session, example):
-    """Runs each block of the section, with a network, its optimizer, a step and a batch."""
-    readme = (ROOT / "README.md").read_text()
-    section = readme.split("## Several devices")[1].split("\n## ")[0]
-    blocks = [block.split("```")[0] for block in section.split("```python")[1:]]
-    *blocks, stages = blocks  # tested in test_stages.py
-    assert len(blocks) == 2 and ".to(" in stages
-    for block, name in zip(blocks, ("convnet", "gpt")):
-        model, loss_of = {"convnet": example.convnet, "gpt": example.gpt}[name]()
-        optimizer = kiln.optim.Adam(model.parameters())
-
-        @kiln.jit
-        def step(x, y, optimizer=optimizer, loss_of=loss_of):
-            optimizer.zero_grad()
-            loss = loss_of(x, y)
-            loss.backward()
-            optimizer.step()
-            return loss
-
-        x, y = next(example.batches(name, 1))
-        names = {"kiln": kiln, "model": model, "gpt": model, "optimizer": optimizer, "step": step,
-                 "x": x, "y": y}
-        exec(block, names)
-        again = step(*kiln.shard((x, y), names["mesh"], ("data",)))
-        assert again.item() < names["loss"].item() < 5
 
 
 class Juggler:

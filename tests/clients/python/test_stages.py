@@ -1,6 +1,5 @@
 """Layers on several devices in one program: the results equal those of one device."""
 
-import pathlib
 import signal
 
 import numpy as np
@@ -228,32 +227,6 @@ def test_values_that_skip_stages_and_come_back(session):
     np.testing.assert_allclose(gradient.numpy(), e + x + w * x * e + x * e, rtol=1e-5)
     np.testing.assert_allclose(back.numpy(), e + x, rtol=1e-5)
     assert (loss.device, gradient.device, back.device) == ("cpu:2", "cpu:1", "cpu:1")
-
-
-def test_the_readmes_code(session):
-    """Runs the block on stages, with two layers, a loss and a batch in parts."""
-    readme = (pathlib.Path(__file__).parents[3] / "README.md").read_text()
-    block = readme.split("A model that is too deep")[1].split("```python")[1].split("```")[0]
-    placing, loss_of_batch = block.strip().splitlines()
-    names = {"kiln": kiln, "first": nn.Linear(12, 16), "second": nn.Linear(16, 5),
-             "loss_of": nn.functional.cross_entropy}
-    exec(placing, names)
-    optimizer = kiln.optim.SGD(
-        [*names["first"].parameters(), *names["second"].parameters()], lr=0.1)
-
-    @kiln.jit
-    def step(x, y):
-        optimizer.zero_grad()
-        scope = {**names, "parts": [(x[i : i + 8], y[i : i + 8]) for i in range(0, BATCH, 8)]}
-        exec(loss_of_batch, scope)
-        scope["loss"].backward()
-        optimizer.step()
-        return scope["loss"]
-
-    x, y = (kiln.tensor(array) for array in data())
-    losses = [step(x, y).item() for _ in range(10)]
-    assert losses[-1] < losses[0]
-    assert names["second"].weight.device == "cpu:1"
 
 
 def test_a_restart_keeps_stages():

@@ -1,7 +1,7 @@
 """Checks of indices that only the device knows.
 
 A function that takes indices gives the node of its op *checks*, which are judged after a program
-has computed it (`telling.py`). README.md describes the effects that users see.
+has computed it (`telling.py`). docs/guides/errors.md describes the effects that users see.
 """
 
 import os

@@ -15,7 +15,7 @@ _CAUSES = (
     (("certificate verify failed",),
      "the certificate of {target} was not signed by an authority in {ca}, so this may not be the "
      f"daemon that you want. Name the file with its authority as {_SAID}; for a certificate made "
-     "as in Kiln's README that is the certificate itself, box.pem"),
+     "as in Kiln's guide \"Sharing a box\" that is the certificate itself, box.pem"),
     (("hostname verification check failed", "is not in peer certificate"),
      "the certificate of {target} is for other names than {host}. Connect with a name in the "
      "certificate (subjectAltName), or ask for a certificate that includes this name"),

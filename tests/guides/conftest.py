@@ -1,0 +1,6 @@
+"""Lets the tests start their own daemons."""
+
+import pathlib
+import sys
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
