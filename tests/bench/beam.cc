@@ -1,13 +1,15 @@
 // Searches for the fastest settings of kernels on this machine's processor, and compares them with
 // the heuristic's:
 //
-//   bench_beam [--threads N] [--width N] [--seconds N] [--gflops N] [--gbytes N] [--path] FILE…
+//   bench_beam [--threads N] [--features WORDS] [--width N] [--seconds N] [--gflops N] [--gbytes N]
+//              [--path] [--setting SETTING] FILE…
 //
 // A FILE has the loops of one kernel, as `irtool` and `kiln explain` print them;
 // tests/bench/kernels has examples. --threads: of the device (1). --width: of the beam (4).
 // --seconds: bound for each kernel (60). --gflops and --gbytes: what the device computes and moves
 // in a second at best; with them a search ends at the roofline. --path: prints every candidate with
-// its time.
+// its time. --setting: searches nothing, and compares the setting of that text with the
+// heuristic's.
 //
 // Prints for each kernel the setting found, as a text that `irtool --setting` reads, and then a
 // table. The times of a row were taken in turns, after the search.
@@ -37,7 +39,7 @@ namespace {
 
 constexpr char kUsage[] =
     "bench_beam [--threads N] [--features WORDS] [--width N] [--seconds N] [--gflops N] "
-    "[--gbytes N] [--path] FILE…";
+    "[--gbytes N] [--path] [--setting SETTING] FILE…";
 
 struct Command {
   double threads = 1;
@@ -46,6 +48,7 @@ struct Command {
   double gflops = 0;  // 0: not known
   double gbytes = 0;
   std::string features;
+  std::string setting;  // a file's name; empty: a search finds one
   bool path = false;
   std::vector<std::string> files;
 };
@@ -72,6 +75,8 @@ absl::StatusOr<Command> ReadCommand(const std::vector<std::string>& words) {
       }
     } else if (words[i] == "--features" && i + 1 < words.size()) {
       command.features = words[++i];
+    } else if (words[i] == "--setting" && i + 1 < words.size()) {
+      command.setting = words[++i];
     } else if (words[i] == "--path") {
       command.path = true;
     } else if (words[i].starts_with("-")) {
@@ -150,7 +155,7 @@ class KernelSearch {
     runner_ = *std::move(runner);
     TableRow row;
     row.name = file.substr(file.rfind('/') + 1);
-    absl::Status status = Search(&row);
+    absl::Status status = command_.setting.empty() ? Search(&row) : TimeSetting(&row);
     if (!status.ok()) return status;
     return row;
   }
@@ -187,12 +192,28 @@ class KernelSearch {
     std::printf("# %s: irtool --space \"%s\" --setting FILE\n%s\n", row->name.c_str(),
                 DeviceText(device_.info().target.limits).c_str(),
                 search::Print(result->best.candidate.setting).c_str());
-    return TimeInTurns(space, *result, row);
+    return TimeInTurns(space, result->best.candidate, row);
+  }
+
+  // Times the setting of the command instead of searching one.
+  absl::Status TimeSetting(TableRow* row) {
+    const search::Space space(kernel_, device_.info().target, search::Machine::kLanes);
+    row->roofline_seconds = RooflineSeconds(kernel_, command_);
+    const auto text = ReadText(command_.setting);
+    if (!text.ok()) return text.status();
+    auto parsed = search::ParseSetting(*text);
+    if (!parsed.ok()) return parsed.status();
+    search::Candidate candidate = {space.Complete(parsed->setting, &parsed->ignored), {}};
+    for (const std::string& why : parsed->ignored) std::fprintf(stderr, "%s\n", why.c_str());
+    auto schedule = space.Write(candidate.setting);
+    if (!schedule.ok()) return schedule.status();
+    candidate.schedule = *std::move(schedule);
+    return TimeInTurns(space, candidate, row);
   }
 
   // Times the best and the heuristic's schedule anew, more often than the search does. If they are
   // the same, only once.
-  absl::Status TimeInTurns(const search::Space& space, const search::SearchResult& result,
+  absl::Status TimeInTurns(const search::Space& space, const search::Candidate& candidate,
                            TableRow* row) {
     constexpr int kRounds = 31;
     const auto schedule = space.Write(space.heuristic());
@@ -203,8 +224,8 @@ class KernelSearch {
     if (!alone.ok()) return alone.status();
     heuristic.timing = *alone;
     row->heuristic_seconds = row->best_seconds = alone->seconds;
-    if (result.best.candidate.setting == space.heuristic()) return absl::OkStatus();
-    const auto best = trials.Confirm(heuristic, result.best.candidate);
+    if (candidate.setting == space.heuristic()) return absl::OkStatus();
+    const auto best = trials.Confirm(heuristic, candidate);
     if (!best.ok()) return best.status();
     row->best_seconds = best->seconds;
     row->noise = best->noise;

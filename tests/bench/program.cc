@@ -36,8 +36,9 @@ absl::StatusOr<std::unique_ptr<drivers::Device>> OpenOpenCl(bool command_buffers
 
 }  // namespace
 
-absl::StatusOr<std::unique_ptr<drivers::Device>> OpenCpu(int threads) {
-  drivers::cpu::CpuDriver driver({.devices = 1, .threads_per_device = threads});
+absl::StatusOr<std::unique_ptr<drivers::Device>> OpenCpu(int threads, const std::string& features) {
+  drivers::cpu::CpuDriver driver(
+      {.devices = 1, .threads_per_device = threads, .features = features});
   return OpenFirst(driver);
 }
 

@@ -13,8 +13,10 @@
 
 namespace kiln::bench {
 
-// Opens a CPU device that uses this many threads.
-absl::StatusOr<std::unique_ptr<drivers::Device>> OpenCpu(int threads);
+// Opens a CPU device that uses this many threads, and the CPU driver's `features` ("avx2"; empty:
+// all that the processor has).
+absl::StatusOr<std::unique_ptr<drivers::Device>> OpenCpu(int threads,
+                                                         const std::string& features = "");
 // Opens the first device of a driver: cuda, hsa, level_zero, opencl, or opencl_command_buffers,
 // which uses command buffers if the device has them. For OpenCL, a processor only if there is
 // nothing else; if there are several platforms, the one to test (tests/opencl_platform.h).
