@@ -1,6 +1,7 @@
 #include "compiler/kernel/expression_folder.h"
 
 #include <algorithm>
+#include <numeric>
 #include <utility>
 
 namespace kiln::kernel {
@@ -115,6 +116,14 @@ const Node* ExpressionFolder::Mul(const Node* a, int64_t factor) {
   return context_.Get(Op::kMul, DType::kInt64, {}, {a, Int(factor)});
 }
 
+const Node* ExpressionFolder::Quotient(const Node* a, int64_t divisor) {
+  int64_t x;
+  if (IsConstant(a, &x)) return Int(FloorDiv(x, divisor));
+  if (divisor == 1) return a;
+  if (const Node* divided = Divide(Op::kIDiv, a, Int(divisor))) return divided;
+  return context_.Get(Op::kIDiv, DType::kInt64, {}, {a, Int(divisor)});
+}
+
 std::optional<bool> ExpressionFolder::DecideLess(const Node* a, const Node* b) {
   const Interval x = bounds_.Of(a);
   const Interval y = bounds_.Of(b);
@@ -164,8 +173,23 @@ const Node* ExpressionFolder::FromSum(const Sum& sum) {
   return node;
 }
 
+// Returns (d*a + b) // c as a // (c/d), for a d > 1 that divides c and 0 <= b < d; null if there is
+// none. Requires: no multiple of c is left in the sum.
+const Node* ExpressionFolder::DivideCoarsely(const Sum& sum, int64_t c) {
+  for (const Term& term : sum.terms) {
+    const int64_t d = std::gcd(term.coefficient, c);
+    if (d == 1) continue;
+    const auto [multiple, rest] = SplitMultiple(sum, d);
+    const Interval bounds = bounds_.Of(rest);
+    if (!IsKnown(bounds) || bounds.low < 0 || bounds.high >= d) continue;
+    return Quotient(FromSum(multiple), c / d);
+  }
+  return nullptr;
+}
+
 // (c*a + b) // c = a + b // c, and (c*a + b) % c = b % c; for 0 <= b < c, b // c is 0 and b % c is
-// b. Returns null if nothing changes.
+// b. For 0 <= b < d, where d divides c, (d*a + b) // c = a // (c/d). Returns null if nothing
+// changes.
 const Node* ExpressionFolder::Divide(Op op, const Node* dividend, const Node* divisor) {
   int64_t c;
   if (!IsConstant(divisor, &c) || c < 1) return nullptr;
@@ -177,6 +201,11 @@ const Node* ExpressionFolder::Divide(Op op, const Node* dividend, const Node* di
   const Interval bounds = bounds_.Of(rest);
   if (IsKnown(bounds) && bounds.low >= 0 && bounds.high < c) {
     return op == Op::kMod ? left : FromSum(multiple);
+  }
+  if (op == Op::kIDiv) {
+    if (const Node* coarse = DivideCoarsely(rest, c)) {
+      return Add(FromSum(multiple), coarse);
+    }
   }
   if (multiple.terms.empty() && multiple.constant == 0) return nullptr;
   const Node* divided = context_.Get(op, ir::DType::kInt64, {}, {left, divisor});
