@@ -208,7 +208,7 @@ class KernelSearch {
   // Times the setting of the command instead of searching one.
   absl::Status TimeSetting(TableRow* row) {
     const search::Space space(kernel_, device_.info().target, search::Machine::kLanes);
-    row->roofline_seconds = RooflineSeconds(kernel_, command_);
+    row->roofline = tuner::RooflineOf(kernel_, rates_);
     const auto text = ReadText(command_.setting);
     if (!text.ok()) return text.status();
     auto parsed = search::ParseSetting(*text);
