@@ -116,6 +116,14 @@ const Node* ExpressionFolder::Mul(const Node* a, int64_t factor) {
   return context_.Get(Op::kMul, DType::kInt64, {}, {a, Int(factor)});
 }
 
+const Node* ExpressionFolder::Quotient(const Node* a, int64_t divisor) {
+  int64_t x;
+  if (IsConstant(a, &x)) return Int(FloorDiv(x, divisor));
+  if (divisor == 1) return a;
+  if (const Node* divided = Divide(Op::kIDiv, a, Int(divisor))) return divided;
+  return context_.Get(Op::kIDiv, DType::kInt64, {}, {a, Int(divisor)});
+}
+
 std::optional<bool> ExpressionFolder::DecideLess(const Node* a, const Node* b) {
   const Interval x = bounds_.Of(a);
   const Interval y = bounds_.Of(b);

@@ -26,6 +26,8 @@ class ExpressionFolder {
   const ir::Node* Range(int64_t id, int64_t extent);
   const ir::Node* Add(const ir::Node* a, const ir::Node* b);
   const ir::Node* Mul(const ir::Node* a, int64_t factor);
+  // Returns a / divisor, rounded down. Requires: divisor >= 1.
+  const ir::Node* Quotient(const ir::Node* a, int64_t divisor);
   const ir::Node* Less(const ir::Node* a, const ir::Node* b);
   const ir::Node* Equal(const ir::Node* a, const ir::Node* b);
   // Null means true, as in Store::valid; the result is null if both are.

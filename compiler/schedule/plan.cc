@@ -80,10 +80,12 @@ class Planner {
     // A part of a split is not a range of the kernel, so it has no coefficients to compare.
     if (outer.parent >= 0 || inner.parent >= 0 || outer.stage != inner.stage ||
         outer.reduce != inner.reduce || outer.ordered || inner.ordered || outer.padded() ||
-        inner.padded() ||
-        !IsContiguous(kernel_, InnermostRange(fuse.outer), InnermostRange(fuse.inner),
+        inner.padded()) {
+      return BadDirective(fuse.Print(), "the axes are not whole loops of one kind");
+    }
+    if (!IsContiguous(kernel_, InnermostRange(fuse.outer), InnermostRange(fuse.inner),
                       inner.extent)) {
-      return BadDirective(fuse.Print(), "the axes are not always adjacent");
+      plan_.axes[fuse.outer].digit = plan_.axes[fuse.inner].digit = inner.extent;
     }
     Axis fused;
     fused.extent = outer.extent * inner.extent;

@@ -19,9 +19,12 @@ struct Axis {
   bool ordered = false;             // its steps run in sequence, in one task
   int stage = -1;                   // -1: the grid
   const ir::Node* range = nullptr;  // the kernel's range, if the axis is one
-  // Fused: the range's value is that of `fused_into` (the inner one) or 0 (the outer one).
+  // Fused: the range's value is that of `fused_into` (the inner one) or 0 (the outer one) if the
+  // two occur only as their sum. Otherwise (`digit` > 0) it is the rest or the quotient of that
+  // value by `digit`, the inner one's extent.
   int fused_into = -1;
   bool fused_as_inner = false;
+  int64_t digit = 0;
   // Split: value = outer * factor + inner.
   int outer = -1;
   int inner = -1;

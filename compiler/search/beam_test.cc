@@ -325,7 +325,7 @@ TEST_F(BeamTest, AModelSkipsWhatItThinksSlow) {
   }
   const CostModel model = CostModel::Fit(samples);
   FakeMeasurer with(times);
-  const SearchResult second = Find(with, {.model = &model});
+  const SearchResult second = Find(with, {.width = 8, .rounds_without_gain = 4, .model = &model});
   EXPECT_GT(second.progress.skipped, 0);
   EXPECT_LE(second.best.timing.seconds, first.best.timing.seconds);
   // The promising ones come first: the first batch has the best change of one knob.

@@ -1,11 +1,13 @@
 // Searches for the fastest settings of kernels on this machine's processor, and compares them with
 // the heuristic's:
 //
-//   bench_beam [--threads N] [--width N] [--seconds N] [--path] FILE…
+//   bench_beam [--threads N] [--features WORDS] [--width N] [--seconds N] [--path]
+//              [--setting SETTING] FILE…
 //
 // A FILE has the loops of one kernel, as `irtool` and `kiln explain` print them;
 // tests/bench/kernels has examples. --threads: of the device (1). --width: of the beam (4).
-// --seconds: bound for each kernel (60). --path: prints every candidate with its time.
+// --seconds: bound for each kernel (60). --path: prints every candidate with its time. --setting:
+// searches nothing, and compares the setting of that text with the heuristic's.
 //
 // First it measures the rates of the device, and prints them. A search ends at the roofline that
 // follows from them. Prints for each kernel the setting found, as a text that `irtool --setting`
@@ -36,13 +38,15 @@ namespace kiln::bench {
 namespace {
 
 constexpr char kUsage[] =
-    "bench_beam [--threads N] [--features WORDS] [--width N] [--seconds N] [--path] FILE…";
+    "bench_beam [--threads N] [--features WORDS] [--width N] [--seconds N] [--path] "
+    "[--setting SETTING] FILE…";
 
 struct Command {
   double threads = 1;
   double width = 4;
   double seconds = 60;
   std::string features;
+  std::string setting;  // a file's name; empty: a search finds one
   bool path = false;
   std::vector<std::string> files;
 };
@@ -69,6 +73,8 @@ absl::StatusOr<Command> ReadCommand(const std::vector<std::string>& words) {
       }
     } else if (words[i] == "--features" && i + 1 < words.size()) {
       command.features = words[++i];
+    } else if (words[i] == "--setting" && i + 1 < words.size()) {
+      command.setting = words[++i];
     } else if (words[i] == "--path") {
       command.path = true;
     } else if (words[i].starts_with("-")) {
@@ -160,7 +166,7 @@ class KernelSearch {
     runner_ = *std::move(runner);
     TableRow row;
     row.name = file.substr(file.rfind('/') + 1);
-    absl::Status status = Search(&row);
+    absl::Status status = command_.setting.empty() ? Search(&row) : TimeSetting(&row);
     if (!status.ok()) return status;
     return row;
   }
@@ -196,12 +202,28 @@ class KernelSearch {
     std::printf("# %s: irtool --space \"%s\" --setting FILE\n%s\n", row->name.c_str(),
                 DeviceText(device_.info().target.limits).c_str(),
                 search::Print(result->best.candidate.setting).c_str());
-    return TimeInTurns(space, *result, row);
+    return TimeInTurns(space, result->best.candidate, row);
+  }
+
+  // Times the setting of the command instead of searching one.
+  absl::Status TimeSetting(TableRow* row) {
+    const search::Space space(kernel_, device_.info().target, search::Machine::kLanes);
+    row->roofline = tuner::RooflineOf(kernel_, rates_);
+    const auto text = ReadText(command_.setting);
+    if (!text.ok()) return text.status();
+    auto parsed = search::ParseSetting(*text);
+    if (!parsed.ok()) return parsed.status();
+    search::Candidate candidate = {space.Complete(parsed->setting, &parsed->ignored), {}};
+    for (const std::string& why : parsed->ignored) std::fprintf(stderr, "%s\n", why.c_str());
+    auto schedule = space.Write(candidate.setting);
+    if (!schedule.ok()) return schedule.status();
+    candidate.schedule = *std::move(schedule);
+    return TimeInTurns(space, candidate, row);
   }
 
   // Times the best and the heuristic's schedule anew, more often than the search does. If they are
   // the same, only once.
-  absl::Status TimeInTurns(const search::Space& space, const search::SearchResult& result,
+  absl::Status TimeInTurns(const search::Space& space, const search::Candidate& candidate,
                            TableRow* row) {
     constexpr int kRounds = 31;
     const auto schedule = space.Write(space.heuristic());
@@ -212,8 +234,8 @@ class KernelSearch {
     if (!alone.ok()) return alone.status();
     heuristic.timing = *alone;
     row->heuristic_seconds = row->best_seconds = alone->seconds;
-    if (result.best.candidate.setting == space.heuristic()) return absl::OkStatus();
-    const auto best = trials.Confirm(heuristic, result.best.candidate);
+    if (candidate.setting == space.heuristic()) return absl::OkStatus();
+    const auto best = trials.Confirm(heuristic, candidate);
     if (!best.ok()) return best.status();
     row->best_seconds = best->seconds;
     row->noise = best->noise;

@@ -1,12 +1,14 @@
 // Measures where the time of a cold compile goes, and what its result is:
 //
-//   bench_compile GRAPH [--workers] [--steps N] [--top N] [--dump FOLDER]
+//   bench_compile GRAPH [--workers] [--steps N] [--top N] [--dump FOLDER] [--threads N]
+//                 [--features WORDS]
 //   bench_compile layers       one row a size: equal layers, 1,000 to 16,000 nodes
 //
 // GRAPH holds a kiln.v1.Graph's bytes, as a client sends them. Prints seconds by pass, the numbers
 // of kernels and calls, memory, the kernels that took the longest to compile and, after N steps, to
-// run. With --workers two processes compile the kernels, as in kilnd. FOLDER gets the partition and
-// each kernel's loops, schedule and machine code, so that the results of two compilers can be
+// run. With --workers two processes compile the kernels, as in kilnd. --threads: of the device (2).
+// --features: of the processor, as the CPU driver takes them ("avx2"). FOLDER gets the partition
+// and each kernel's loops, schedule and machine code, so that the results of two compilers can be
 // compared.
 #include <sys/resource.h>
 
@@ -40,6 +42,8 @@ struct Command {
   int steps = 0;
   size_t top = 12;
   bool workers = false;
+  int threads = 2;
+  std::string features;
   std::string dump;
 };
 
@@ -171,7 +175,7 @@ absl::Status Compile(const Command& command) {
   if (!proto.ParseFromIstream(&stream)) {
     return absl::InvalidArgumentError(command.file + " holds no kiln.v1.Graph");
   }
-  auto device = OpenCpu(2);
+  auto device = OpenCpu(command.threads, command.features);
   if (!device.ok()) return device.status();
   const double begin = Now();
   auto graph = graph::FromProto(proto, {});
@@ -247,6 +251,10 @@ absl::Status Dispatch(int count, char** arguments) {
       command.steps = std::atoi(arguments[++i]);
     } else if (word == "--top" && i + 1 < count) {
       command.top = static_cast<size_t>(std::atoi(arguments[++i]));
+    } else if (word == "--threads" && i + 1 < count) {
+      command.threads = std::max(std::atoi(arguments[++i]), 1);
+    } else if (word == "--features" && i + 1 < count) {
+      command.features = arguments[++i];
     } else if (word == "--dump" && i + 1 < count) {
       command.dump = arguments[++i];
     } else {
@@ -255,7 +263,8 @@ absl::Status Dispatch(int count, char** arguments) {
   }
   if (command.file.empty())
     return absl::InvalidArgumentError(
-        "usage: bench_compile GRAPH [--workers] [--steps N] [--top N] [--dump FOLDER]");
+        "usage: bench_compile GRAPH [--workers] [--steps N] [--top N] [--dump FOLDER] "
+        "[--threads N] [--features WORDS]");
   return Compile(command);
 }
 

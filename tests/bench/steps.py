@@ -11,10 +11,9 @@ from collections.abc import Iterator, Sequence
 
 from kilnd_process import ROOT, Kilnd, build_folder, program
 from report import Row
+from torch_python import DEBIANS, torch_python
 
 BENCH = ROOT / "tests/bench"
-# The Python that has PyTorch: Debian's, or that of another environment.
-TORCH_PYTHON = os.environ.get("BENCH_TORCH_PYTHON", "/usr/bin/python3")
 # Allowed difference of losses after the same steps, relative to the larger of 1 and the losses. Rounding differs, and the
 # difference grows with each step.
 LOSSES_DIFFER = 1e-3
@@ -61,9 +60,9 @@ def step_program(daemon: Kilnd) -> dict:
     return max(json.loads(answer.stdout)["programs"], key=lambda program: program["kernels"])
 
 
-def torch_stepper(model: str, threads: int) -> Stepper:
-    """Starts PyTorch's side."""
-    return Stepper([TORCH_PYTHON, str(BENCH / "torch_step.py"), model, str(threads)], dict(os.environ))
+def torch_stepper(model: str, threads: int, mode: str) -> Stepper:
+    """Starts PyTorch in one of its modes (torch_step.py)."""
+    return Stepper([torch_python().path, str(BENCH / "torch_step.py"), model, str(threads), mode], dict(os.environ))
 
 
 def require_equal(name: str, sides: Sequence[Stepper]) -> None:
@@ -74,14 +73,34 @@ def require_equal(name: str, sides: Sequence[Stepper]) -> None:
         raise RuntimeError(f"{name}: the losses differ: {', '.join(map(str, losses))}")
 
 
-def step_times(daemon: Kilnd, model: str, name: str, rounds: int, steps: int) -> Row:
-    """Alternates Kiln and PyTorch. PyTorch runs with one thread and with all; the better time counts."""
+def torch_ways(model: str) -> list[tuple[int, str]]:
+    """Returns how PyTorch does a step: (threads, mode). Eager also runs with one thread, since small steps gain from that."""
     threads = min(2, len(os.sched_getaffinity(0)))
-    with kiln_stepper(daemon, model) as ours, torch_stepper(model, 1) as one, torch_stepper(model, threads) as several:
-        sides = (ours, one, several)
-        times = [[], [], []]
-        for side in sides:
-            side.steps(3)
+    modes = [mode for mode in torch_python().modes if model != "gpt2" or mode != "channels-last"]
+    return sorted({(1, "eager"), *((threads, mode) for mode in modes)})
+
+
+def step_times(daemon: Kilnd, model: str, name: str, rounds: int, steps: int) -> Row:
+    """Alternates Kiln and PyTorch's ways; the best of those counts, and all are printed. A way that fails on this machine
+    (torch.compile needs a C++ compiler) is left out."""
+    ways = torch_ways(model)
+    with contextlib.ExitStack() as stack:
+        ours = stack.enter_context(kiln_stepper(daemon, model))
+        ours.steps(3)
+        peers = []
+        for way in list(ways):
+            peer = stack.enter_context(torch_stepper(model, *way))
+            try:
+                peer.steps(3)
+            except RuntimeError as error:
+                print(f"  {name}: left out: {error}", file=sys.stderr)
+                ways.remove(way)
+                continue
+            peers.append(peer)
+        if not peers:
+            raise RuntimeError(f"{name}: PyTorch does not run")
+        sides = [ours, *peers]
+        times = [[] for _ in sides]
         first = ours.loss
         require_equal(name, sides)
         for _ in range(rounds):
@@ -91,7 +110,10 @@ def step_times(daemon: Kilnd, model: str, name: str, rounds: int, steps: int) ->
         if not ours.loss < first:
             raise RuntimeError(f"{name}: the loss did not fall: {first} after 3 steps, {ours.loss} at the end")
     kiln, *torch = (statistics.median(seconds) * 1e3 for seconds in times)
-    return Row(name, kiln, "ms", "PyTorch eager", min(torch))
+    told = [f"{mode} {milliseconds:.4g} ms ({threads} threads)" for (threads, mode), milliseconds in zip(ways, torch)]
+    print(f"  {name}: PyTorch {', '.join(told)}", file=sys.stderr)
+    best, (_, mode) = min(zip(torch, ways))
+    return Row(name, kiln, "ms", f"PyTorch {torch_python().version} {mode}", best)
 
 
 def convnet_rows(quick: bool) -> Iterator[Row]:
@@ -178,12 +200,11 @@ def embedding_rows(quick: bool) -> Iterator[Row]:
     rounds = 1 if quick else 7
     script = str(BENCH / "embedding_step.py")
     threads = str(min(2, len(os.sched_getaffinity(0))))
-    peers = [TORCH_PYTHON, script]
     with Kilnd(devices=None) as daemon:
         with (Stepper([str(ROOT / "build/venv/bin/python"), script, "kiln"], daemon.environment()) as ours,
-              Stepper([*peers, "torch", "1"], dict(os.environ)) as one,
-              Stepper([*peers, "torch", threads], dict(os.environ)) as several,
-              Stepper([*peers, "numpy"], dict(os.environ)) as numpy):
+              Stepper([torch_python().path, script, "torch", "1"], dict(os.environ)) as one,
+              Stepper([torch_python().path, script, "torch", threads], dict(os.environ)) as several,
+              Stepper([DEBIANS, script, "numpy"], dict(os.environ)) as numpy):
             sides = (ours, one, several, numpy)
             times = [[], [], [], []]
             for side in sides:
@@ -204,8 +225,8 @@ def op_rows(quick: bool) -> Iterator[Row]:
     threads = min(2, len(os.sched_getaffinity(0)))
     for op, name in names.items():
         with (Stepper([program("tests/bench/bench_compute"), "op", op, str(threads)], dict(os.environ)) as ours,
-              Stepper([TORCH_PYTHON, str(BENCH / "op_step.py"), op, "1"], dict(os.environ)) as one,
-              Stepper([TORCH_PYTHON, str(BENCH / "op_step.py"), op, str(threads)], dict(os.environ)) as several):
+              Stepper([torch_python().path, str(BENCH / "op_step.py"), op, "1"], dict(os.environ)) as one,
+              Stepper([torch_python().path, str(BENCH / "op_step.py"), op, str(threads)], dict(os.environ)) as several):
             sides = (ours, one, several)
             times = [[], [], []]
             for side in sides:

@@ -2,7 +2,8 @@
 weights.
 
 Reads a number N from each line of standard input, does N steps and prints the seconds that each took and the last loss, as a
-JSON object. The second argument is the number of threads.
+JSON object. The second argument is the number of threads, the third the mode: eager, channels-last (images have their
+channels next to each other in memory) or compile (torch.compile).
 """
 
 import functools
@@ -120,10 +121,19 @@ def main() -> None:
         for number, (name, parameter) in enumerate(in_kilns_order(net)):
             parameter.copy_(torch.from_numpy(same_start.weight(number, name, tuple(parameter.shape))))
     x, y = (torch.from_numpy(array) for array in same_start.batch(sys.argv[1]))
+    mode = sys.argv[3]
+    if mode == "channels-last":
+        net, x = net.to(memory_format=torch.channels_last), x.to(memory_format=torch.channels_last)
+
+    def loss_of(x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
+        return nn.functional.cross_entropy(net(x), y)
+
+    if mode == "compile":
+        loss_of = torch.compile(loss_of)
 
     def step() -> float:
         optimizer.zero_grad()
-        loss = nn.functional.cross_entropy(net(x), y)
+        loss = loss_of(x, y)
         loss.backward()
         optimizer.step()
         return loss.item()

@@ -137,7 +137,6 @@ TEST(Apply, WhatDoesNotFitIsRefused) {
       {"split 0 16\nsplit 4 8\nsplit 5 2", "split the inner one instead"},
       {"bind 2 task", "tasks cannot share a sum"},
       {"bind 0 vector", "not a power of two"},
-      {"fuse 0 1", "are not always adjacent"},
       {"order 0 0 1", "not each of the stage's axes once"},
       {"split 0 3\norder 0 4 3 1 2", "an inner axis before its outer one"},
       // Only both parts of the outer part determine which piece is the last one.
@@ -170,9 +169,9 @@ TEST(Apply, WhatDoesNotFitIsRefused) {
       {"split 0 4\nsplit 0 4", "no such axis"},
       {"fuse 0 9", "no such axes"},
       {"fuse -1 0", "no such axes"},
-      {"fuse 1 2", "are not always adjacent"},
-      {"split 0 4\nfuse 4 1", "are not always adjacent"},
-      {"split 1 4\nfuse 0 3", "are not always adjacent"},
+      {"fuse 1 2", "are not whole loops of one kind"},
+      {"split 0 4\nfuse 4 1", "are not whole loops of one kind"},
+      {"split 1 4\nfuse 0 3", "are not whole loops of one kind"},
       {"bind 7 task", "no such axis"},
       {"partial 9", "no such reduce axis"},
       {"order -1 0 1 2", "no such stage"},
@@ -265,7 +264,7 @@ TEST(Apply, WhatDoesNotFitASharedGridIsRefused) {
   EXPECT_THAT(AppliedTo(kShared, "order -1 1"), HasSubstr("not each of the stage's axes once"));
   EXPECT_THAT(AppliedTo(kShared, "prefetch 0 2 1 1"), HasSubstr("no such buffer in memory"));
   EXPECT_THAT(AppliedTo(kShared, "stage 0 0 -1 4 1"), HasSubstr("no such product to stage"));
-  EXPECT_THAT(AppliedTo(kShared, "fuse 1 2"), HasSubstr("are not always adjacent"));
+  EXPECT_THAT(AppliedTo(kShared, "fuse 1 2"), HasSubstr("are not whole loops of one kind"));
 }
 
 TEST(Apply, OnlyFactorsOfProductsAreStaged) {
@@ -298,8 +297,8 @@ TEST(Apply, StepsInOrderStayInOrder) {
       {"order 0 0 2 1", "ordered axes in another order"},
       {"split 1 2\norder 0 3 2 0 4", "ordered axes in another order"},
       {"split 2 2\norder 0 0 1 4 3", "an inner axis before its outer one"},
-      {"fuse 1 2", "are not always adjacent"},
-      {"fuse 0 1", "are not always adjacent"},
+      {"fuse 1 2", "are not whole loops of one kind"},
+      {"fuse 0 1", "are not whole loops of one kind"},
   };
   for (const auto& mistake : mistakes) {
     EXPECT_THAT(AppliedTo(kScatter, mistake.text), HasSubstr(mistake.message)) << mistake.text;
@@ -321,6 +320,19 @@ TEST(Apply, ContiguousRangesFuse) {
   auto program = Apply(w.kernel, *Parse("fuse 0 1"));
   ASSERT_TRUE(program.ok()) << program.status();
   EXPECT_THAT(Print(*program), HasSubstr("for r2 < 60\n    out1[r2] = in0[r2]\n"));
+}
+
+TEST(Apply, OtherRangesAreDigitsOfTheFusedAxis) {
+  ir::Context context;
+  KernelWriter w(context);
+  const int x = w.In(96), y = w.Out(64);
+  auto i = w.Range(8), j = w.Range(8);
+  w.Stage({i, j});
+  w.Store(y, i * 8 + j, w.Load(x, i * 12 + j));
+  // Four lanes are in one row, so that no lane divides.
+  auto program = Apply(w.kernel, *Parse("fuse 0 1\nsplit 2 4\nbind 4 vector"));
+  ASSERT_TRUE(program.ok()) << program.status();
+  EXPECT_THAT(Print(*program), HasSubstr("in0[(idiv(r2, 2)*12 + ((r2*4 + r3) + idiv(r2, 2)*-8))]"));
 }
 
 TEST(Apply, StagesWithoutSharedLoopsHaveTasksOfTheirOwn) {

@@ -74,6 +74,12 @@ const Node* Nest::Count(const Extent& extent) {
 const Node* Nest::Value(int number, const State& state) {
   const Axis& axis = plan_.axes[number];
   if (state.values[number] != nullptr) return state.values[number];
+  if (axis.digit > 0) {
+    const Node* fused = Value(axis.fused_into, state);
+    const Node* quotient = folder_.Quotient(fused, axis.digit);
+    // Where the two are adjacent in memory, the quotient cancels from the index.
+    return axis.fused_as_inner ? folder_.Add(fused, folder_.Mul(quotient, -axis.digit)) : quotient;
+  }
   // The two ranges occur only as outer * extent(inner) + inner. So the inner one can stand for the
   // whole value, and the outer one for 0.
   if (axis.fused_into >= 0) {

@@ -9,8 +9,8 @@
 
 namespace kiln::schedule {
 
-// "fuse OUTER INNER": two ranges that occur only as outer * extent(inner) + inner become one axis,
-// which is appended. Other pairs are refused, since they would need divisions.
+// "fuse OUTER INNER": two ranges become one axis, outer * extent(inner) + inner, which is appended.
+// Ranges that occur in any other way than as this sum are computed from it, by division.
 struct Fuse {
   static constexpr std::string_view kName = "fuse";
   int outer = 0;

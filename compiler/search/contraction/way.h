@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <optional>
+#include <vector>
 
 #include "compiler/search/contraction/contraction.h"
 #include "compiler/search/contraction/register_tile.h"
@@ -15,6 +16,12 @@ struct ContractionWay {
   int packed = 0;  // the factor that is packed; the other one is broadcast
   int lanes = 1;   // of a vector
   int lane_axis = -1;
+  // Loops that lanes run along as if they were one: the lane axis, and those before it among the
+  // packed factor's.
+  int lane_loops = 1;
+  // The packed factor's other loops that are inside those of rows: their panels are packed
+  // together, so that windows that overlap are packed once. The rest are tasks. The innermost.
+  int panel_loops = 0;
   int row_axis = -1;
   int more_row_axis = -1;
   bool stage_rows = false;  // the rows are not plain loads, so they are computed into scratch
@@ -27,6 +34,25 @@ struct ContractionWay {
     return axis == row_axis ? tile.rows : axis == more_row_axis ? tile.more_rows : 1;
   }
 };
+
+// Returns the axes that lanes run along, outermost first.
+std::vector<int> LaneLoops(const Contraction& contraction, const ContractionWay& way);
+// Returns the packed factor's axes that lanes do not run along, outermost first.
+std::vector<int> OtherLoops(const Contraction& contraction, const ContractionWay& way);
+// Returns the last of OtherLoops, whose panels are packed together.
+std::vector<int> PanelLoops(const Contraction& contraction, const ContractionWay& way);
+// Returns the layout of the packed factor, without its lanes.
+std::vector<schedule::StageOperand::Dimension> PanelLayout(const Contraction& contraction,
+                                                           const ContractionWay& way,
+                                                           const ScheduleWriter& axes);
+// Returns the number of positions of a dimension.
+int64_t SizeOf(const schedule::StageOperand::Dimension& dimension, const ScheduleWriter& axes);
+
+// Returns how many loops there are that may be lane loops: all until the lane axis.
+int LaneLoopsMax(const Contraction& contraction, int lane_axis);
+
+// Returns the number of multiplications.
+int64_t WorkIn(const Contraction& contraction, const ScheduleWriter& axes);
 
 // Returns whether the contraction has enough work, and enough rows, to gain from panels.
 bool PanelPays(const Contraction& contraction, int packed, const ScheduleWriter& axes);

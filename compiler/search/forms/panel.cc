@@ -22,6 +22,7 @@ std::optional<Contraction> PanelContraction(const StageView& view) {
 Values ValuesOf(const Panel& panel, const ScheduleWriter& axes) {
   const ContractionWay& way = panel.way;
   return {{Knob::kLaneAxis, axes.RangeOf(way.lane_axis)},
+          {Knob::kLaneLoops, way.lane_loops},
           {Knob::kLanes, way.lanes},
           {Knob::kVectors, way.tile.vectors},
           {Knob::kRowAxis, axes.RangeOf(way.row_axis)},
@@ -30,6 +31,8 @@ Values ValuesOf(const Panel& panel, const ScheduleWriter& axes) {
           {Knob::kMoreRows, way.tile.more_rows},
           {Knob::kTerms, panel.terms},
           {Knob::kUnrolledTerms, panel.unrolled},
+          {Knob::kSumOrder, panel.sums_by_step},
+          {Knob::kPanelLoops, way.panel_loops},
           {Knob::kOuterRows, panel.outer_rows},
           {Knob::kStagedRows, panel.staged_rows},
           {Knob::kRowChunks, way.row_chunks},
@@ -43,6 +46,8 @@ Panel PanelOf(const StageView& view, const Values& values) {
   ContractionWay& way = panel.way;
   way.lane_axis = view.Find(view.parallel, values[Knob::kLaneAxis]);
   way.packed = absl::c_linear_search(panel.contraction.only[0], way.lane_axis) ? 0 : 1;
+  way.lane_loops = static_cast<int>(values[Knob::kLaneLoops]);
+  way.panel_loops = static_cast<int>(values[Knob::kPanelLoops]);
   way.lanes = static_cast<int>(values[Knob::kLanes]);
   way.row_axis = view.Find(view.parallel, values[Knob::kRowAxis]);
   way.more_row_axis = view.Find(view.parallel, values[Knob::kMoreRowAxis]);
@@ -56,7 +61,14 @@ Panel PanelOf(const StageView& view, const Values& values) {
   panel.outer_rows = values[Knob::kOuterRows];
   panel.staged_rows = values[Knob::kStagedRows];
   panel.lanes_first = values[Knob::kTaskOrder] == 1;
+  if (values[Knob::kSumOrder] == 1) OrderSums(view.axes, &panel);
   return panel;
+}
+
+// The knobs of a lane axis do not depend on whether the heuristic orders the sums.
+bool MayOrderSums(const StageView& view, Panel panel) {
+  panel.contraction.reduce = view.reduce;
+  return OrderSums(view.axes, &panel);
 }
 
 absl::Status CheckAxes(const Panel& panel) {
@@ -70,6 +82,10 @@ absl::Status CheckAxes(const Panel& panel) {
   return absl::OkStatus();
 }
 
+int64_t LaneExtent(const StageView& view, const Panel& panel) {
+  return view.axes.Product(LaneLoops(panel.contraction, panel.way));
+}
+
 absl::Status CheckTile(const StageView& view, const Panel& panel) {
   const ContractionWay& way = panel.way;
   const RegisterTile& tile = way.tile;
@@ -81,13 +97,17 @@ absl::Status CheckTile(const StageView& view, const Panel& panel) {
       (way.more_row_axis >= 0 && tile.more_rows > view.axes.extent(way.more_row_axis))) {
     return Unfit("the tile has more rows than its loop");
   }
-  if (panel.block() >= view.axes.extent(way.lane_axis) + way.lanes) {
+  if (panel.block() >= LaneExtent(view, panel) + way.lanes) {
     return Unfit("the tile has more vectors than its loop");
   }
   return absl::OkStatus();
 }
 
 absl::Status CheckLoops(const StageView& view, const Panel& panel) {
+  const std::vector<int> others = OtherLoops(panel.contraction, panel.way);
+  if (panel.way.panel_loops > static_cast<int>(others.size())) {
+    return Unfit("the packed factor does not have that many other loops");
+  }
   const auto loops = static_cast<int64_t>(panel.rows().size());
   const SumBlocks blocks = CutSum(panel.contraction.reduce, panel.terms, view.axes);
   if (panel.unrolled > blocks.inner) return Unfit("a step has more terms than a panel");
@@ -136,6 +156,8 @@ std::vector<KnobValues> PanelKnobs(const StageView& view, const Values& start) {
   const int lanes = ContractionLanes(view, panel.contraction);
   const auto loops = static_cast<int64_t>(panel.rows().size());
   return {Axes(Knob::kLaneAxis, view, lane_axes),
+          Counting(Knob::kLaneLoops, start[Knob::kLaneLoops], 1,
+                   LaneLoopsMax(panel.contraction, panel.way.lane_axis)),
           Powers(Knob::kLanes, std::max(lanes / 2, 2), lanes),
           Counting(Knob::kVectors, start[Knob::kVectors], 1, kPanelVectorsMax),
           Axes(Knob::kRowAxis, view, panel.rows()),
@@ -145,6 +167,9 @@ std::vector<KnobValues> PanelKnobs(const StageView& view, const Values& start) {
           Doubling(Knob::kTerms, start[Knob::kTerms], kPanelTermsMin,
                    view.axes.Product(panel.contraction.reduce)),
           Counting(Knob::kUnrolledTerms, start[Knob::kUnrolledTerms], 1, kTriedStepsMax),
+          Switch(Knob::kSumOrder, MayOrderSums(view, panel)),
+          Counting(Knob::kPanelLoops, start[Knob::kPanelLoops], 0,
+                   static_cast<int64_t>(panel.contraction.only[panel.way.packed].size()) - 1),
           Counting(Knob::kOuterRows, start[Knob::kOuterRows], 0, loops - 1),
           Counting(Knob::kStagedRows, start[Knob::kStagedRows], -1, loops),
           Doubling(Knob::kRowChunks, start[Knob::kRowChunks], 1, view.axes.Product(panel.rows())),
@@ -166,7 +191,7 @@ double EstimatePanel(const StageView& view, const Values& values) {
   Panel panel = PanelOf(view, values);
   ContractionWay& way = panel.way;
   if (way.tile.more_rows == 1) way.more_row_axis = -1;
-  const int64_t vectors = (view.axes.extent(way.lane_axis) + way.lanes - 1) / way.lanes;
+  const int64_t vectors = (LaneExtent(view, panel) + way.lanes - 1) / way.lanes;
   const int64_t more = way.more_row_axis < 0 ? 1 : view.axes.extent(way.more_row_axis);
   way.tile.cycles =
       TileCycles(way.tile, vectors, view.axes.extent(way.row_axis), more, view.target);

@@ -11,6 +11,10 @@ namespace {
 
 using schedule::StageOperand;
 
+// Terms of a panel that are enough to hide the cost of a visit to partial sums; and those that a
+// loop is cut for, so that rows far apart in memory still fit the caches.
+constexpr int64_t kTermsEnough = 256;
+constexpr int64_t kTermsCut = 640;
 // The approximate number of rows of a task whose sums are in scratch between two blocks of the sum.
 constexpr int64_t kTaskRows = 256;
 // The maximum number of unrolled multiplications, and of the steps of the sum that they belong to.
@@ -46,8 +50,14 @@ class Fitter {
 
   void Fit() {
     const std::vector<int>& reduce = panel_.contraction.reduce;
-    panel_.terms =
-        std::min(cache_ / 4 / panel_.element_bytes() / panel_.block(), axes_.Product(reduce));
+    double packed = 1;
+    for (const auto& dimension : PanelLayout(panel_.contraction, panel_.way, axes_)) {
+      packed *= static_cast<double>(SizeOf(dimension, axes_));
+    }
+    // Panels that are packed together have more elements than one has terms.
+    const int64_t all = axes_.Product(reduce);
+    const double room = static_cast<double>(cache_ / 4 / panel_.element_bytes() / panel_.block());
+    panel_.terms = std::min(static_cast<int64_t>(room * static_cast<double>(all) / packed), all);
     const SumBlocks blocks = CutSum(reduce, panel_.terms, axes_);
     const int64_t all_rows = axes_.Product(panel_.rows());
     if (blocks.whole > 0 && panel_.rows().size() == 1) {
@@ -76,7 +86,10 @@ class Fitter {
   // inside fit the cache.
   int64_t OuterRows(int64_t inside) const {
     const std::vector<int>& rows = panel_.rows();
-    const int64_t rows_max = cache_ / 4 / (panel_.block() * panel_.element_bytes());
+    // Panels that are packed together have a sum each.
+    const int64_t together = axes_.Product(PanelLoops(panel_.contraction, panel_.way));
+    const int64_t share = together > 1 ? cache_ / 2 : cache_ / 4;
+    const int64_t rows_max = share / (panel_.block() * panel_.element_bytes()) / together;
     size_t outside = 0;
     for (; outside + 1 < rows.size() && inside > rows_max; ++outside) {
       inside /= std::max<int64_t>(axes_.extent(rows[outside]), 1);
@@ -111,12 +124,17 @@ SumBlocks CutSum(const std::vector<int>& reduce, int64_t terms, const ScheduleWr
   while (blocks.whole > 0 && product * axes.extent(reduce[blocks.whole - 1]) <= terms) {
     product *= axes.extent(reduce[--blocks.whole]);
   }
-  if (blocks.whole < reduce.size()) return blocks;
-  // A loop that fits only in part is split into blocks of nearly equal size.
-  const int64_t room = std::max(terms, kPanelTermsMin);
-  const int64_t count = (blocks.inner + room - 1) / room;
-  blocks.size = ((blocks.inner + count - 1) / count + 7) / 8 * 8;
-  blocks.inner = blocks.size;
+  if (blocks.whole == 0) return blocks;
+  // A loop that fits only in part is cut into blocks of nearly equal size.
+  const bool innermost = blocks.whole == reduce.size();
+  const int64_t extent = axes.extent(reduce[blocks.whole - 1]);
+  if (!innermost && product >= kTermsEnough) return blocks;
+  const int64_t room =
+      innermost ? std::max(terms, kPanelTermsMin) : std::min(terms, kTermsCut) / product;
+  if (room < 2) return blocks;
+  const int64_t count = (extent + room - 1) / room;
+  blocks.size = (extent + count - 1) / count;
+  if (innermost) blocks.inner = blocks.size = (blocks.size + 7) / 8 * 8;
   return blocks;
 }
 
@@ -128,6 +146,21 @@ std::vector<StageOperand::Dimension> RowLayout(const Panel& panel, const Schedul
   return StagedLayout(panel.contraction.factor[operand], axes, order, panel.contraction);
 }
 
-void FitPanel(const StageView& view, Panel* panel) { Fitter(view, panel).Fit(); }
+bool OrderSums(const ScheduleWriter& axes, Panel* panel) {
+  std::vector<int>& sums = panel->contraction.reduce;
+  const std::vector<int> before = sums;
+  const ir::Node* rows = panel->contraction.factor[1 - panel->way.packed];
+  absl::c_stable_sort(sums, [&](int a, int b) {
+    return StepOf(rows, axes[a].range) > StepOf(rows, axes[b].range);
+  });
+  panel->sums_by_step = sums != before;
+  return panel->sums_by_step;
+}
+
+void FitPanel(const StageView& view, Panel* panel) {
+  // Rows that are staged are contiguous in any order.
+  if (!panel->way.stage_rows) OrderSums(view.axes, panel);
+  Fitter(view, panel).Fit();
+}
 
 }  // namespace kiln::search

@@ -21,8 +21,9 @@ inline constexpr int64_t kPanelTermsMin = 16;
 struct Panel {
   Contraction contraction;
   ContractionWay way;
-  int64_t terms = 1;     // the most that a panel has, unless kPanelTermsMin is more
-  int64_t unrolled = 1;  // terms of one step
+  int64_t terms = 1;          // the most that a panel has, unless kPanelTermsMin is more
+  int64_t unrolled = 1;       // terms of one step
+  bool sums_by_step = false;  // OrderSums was called
   int64_t outer_rows = 0;
   int64_t staged_rows = -1;
   bool lanes_first = false;  // tasks of lanes come before those of rows
@@ -39,12 +40,17 @@ struct SumBlocks {
   int64_t inner = 1;  // the length of the innermost loop within a panel
 };
 
-// Keeps the innermost loops inside as long as their panel has at most `terms` terms.
+// Keeps the innermost loops inside as long as their panel has at most `terms` terms, and as much of
+// the next one as fits.
 SumBlocks CutSum(const std::vector<int>& reduce, int64_t terms, const ScheduleWriter& axes);
 
 // Returns the layout of rows that are staged.
 std::vector<schedule::StageOperand::Dimension> RowLayout(const Panel& panel,
                                                          const ScheduleWriter& axes);
+
+// Orders the loops of the sum so that the rows are read along memory. Returns whether that changed
+// anything.
+bool OrderSums(const ScheduleWriter& axes, Panel* panel);
 
 // Completes a way, as the heuristic does, by what fits the private cache, which is divided: a
 // quarter for the panel, a quarter for sums, half for staged rows.

@@ -20,13 +20,17 @@ class PanelWriter {
         writer_(*writer) {}
 
   // Writes the loops, from the outermost: tasks (batch, blocks of lanes, blocks of rows), outer
-  // sums, rows, inner sums, the tile.
+  // sums, rows, panels packed together, inner sums, the tile.
   void Write() {
+    FuseLanes();
     SplitLanes();
     SplitSums();
     std::vector<int> order;
     AddTask(contraction_.batch, &order);
-    AddTask(AxesWithout(contraction_.only[way_.packed], way_.lane_axis), &order);
+    const std::vector<int> panels = PanelLoops(contraction_, way_);
+    std::vector<int> others = OtherLoops(contraction_, way_);
+    others.resize(others.size() - panels.size());
+    AddTask(others, &order);
     const int row_task = ChunkRows();
     if (panel_.lanes_first) AddTask({lane_outer_}, &order);
     if (row_task >= 0) AddTask({row_task}, &order);
@@ -35,6 +39,7 @@ class PanelWriter {
     order.insert(order.end(), row_loops_.begin(), outer_rows);
     AppendAxes(outer_sums_, &order);
     order.insert(order.end(), outer_rows, row_loops_.end());
+    AppendAxes(panels, &order);
     UnrollSteps();
     AppendAxes(inner_sums_, &order);
     for (int axis : {more_rows_inner_, rows_inner_, vectors_, lane_}) {
@@ -46,8 +51,14 @@ class PanelWriter {
   }
 
  private:
+  void FuseLanes() {
+    const std::vector<int> loops = LaneLoops(contraction_, way_);
+    fused_ = loops[0];
+    for (size_t i = 1; i < loops.size(); ++i) fused_ = writer_.Fuse(fused_, loops[i]);
+  }
+
   void SplitLanes() {
-    std::tie(lane_outer_, lane_) = writer_.Split(way_.lane_axis, panel_.block());
+    std::tie(lane_outer_, lane_) = writer_.Split(fused_, panel_.block());
     if (way_.tile.vectors > 1) std::tie(vectors_, lane_) = writer_.Split(lane_, way_.lanes);
     writer_.Bind(lane_, Binding::kVector);
     if (vectors_ >= 0) writer_.Bind(vectors_, Binding::kUnroll);
@@ -67,7 +78,7 @@ class PanelWriter {
     if (blocks.size == 0) return;
     const auto [blocks_axis, within] = writer_.Split(outer_sums_.back(), blocks.size);
     outer_sums_.back() = blocks_axis;
-    inner_sums_.push_back(within);
+    inner_sums_.insert(inner_sums_.begin(), within);
   }
 
   void UnrollSteps() {
@@ -116,9 +127,8 @@ class PanelWriter {
     panel.operand = way_.packed;
     panel.at = PackedAt();
     panel.lanes = way_.lanes;
-    panel.layout =
-        StagedLayout(contraction_.factor[way_.packed], writer_, contraction_.reduce, contraction_);
-    panel.layout.push_back({{1, way_.lane_axis}});
+    panel.layout = PanelLayout(contraction_, way_, writer_);
+    panel.layout.push_back({{1, fused_}});
     writer_.Stage(panel);
   }
 
@@ -141,6 +151,7 @@ class PanelWriter {
   const std::vector<int>& rows_;  // the kernel's axes
   ScheduleWriter& writer_;
   // The loops; -1: there is none.
+  int fused_ = -1;  // the lane loops as one
   int lane_outer_ = -1;
   int vectors_ = -1;
   int lane_ = -1;

@@ -18,7 +18,15 @@ constexpr int kSkinnyVectorsMax = 4;
 constexpr int64_t kDotColumnsMax = 8;
 // Steps of the sum between two visits to the partial results in the cache.
 constexpr int64_t kStepsAtOnce = 16;
+// The same for so few rows that memory is the limit: it is read in longer pieces of fewer rows, and
+// tasks are longer.
+constexpr int64_t kFewRows = 4;
+constexpr int64_t kStepsOfFewRows = 8;
 constexpr int64_t kTriedStepsAtOnce = 64;
+constexpr int64_t kTasksPerUnit = 4;
+// Cycles for adding up the lanes of a result, and for a visit to a vector of partial results.
+constexpr double kHorizontalCycles = 12;
+constexpr double kVisitCycles = 1.5;
 // Bytes of partial results that stay in the cache meanwhile.
 constexpr int64_t kPartialBytes = 64 << 10;
 
@@ -110,8 +118,9 @@ class Finder {
 };
 
 // Returns how many results along `axis` belong to one task, as a multiple of `block`.
-int64_t StartResults(const StageView& view, int axis, int64_t results_max, int64_t block) {
-  const int64_t tasks = 4 * std::max<int64_t>(view.target.limits.compute_units, 1);
+int64_t StartResults(const StageView& view, int axis, int64_t results_max, int64_t block,
+                     int64_t tasks_per_unit = kTasksPerUnit) {
+  const int64_t tasks = tasks_per_unit * std::max<int64_t>(view.target.limits.compute_units, 1);
   const int64_t share = std::min((view.axes.extent(axis) + tasks - 1) / tasks, results_max);
   return std::max<int64_t>((share + block - 1) / block, 1) * block;
 }
@@ -169,6 +178,18 @@ std::vector<int> UnitAxes(const StageView& view, Form form) {
   return axes;
 }
 
+// Returns how many results there are for one along `axis`, whatever the row.
+int64_t OtherResults(const StageView& view, const Contraction& contraction, int large, int axis) {
+  return view.axes.Product(contraction.batch) * view.axes.Product(contraction.only[large]) /
+         view.axes.extent(axis);
+}
+
+// Returns by how many threads the time is shortened.
+double SharedBy(const StageView& view, int64_t tasks) {
+  const int64_t units = std::max(view.target.limits.compute_units, 1);
+  return static_cast<double>(tasks) / static_cast<double>((tasks + units - 1) / units);
+}
+
 }  // namespace
 
 std::optional<Form> PreferSkinny(const StageView& view) {
@@ -177,6 +198,53 @@ std::optional<Form> PreferSkinny(const StageView& view) {
   const auto large = Finder(view, *contraction).Prefer();
   if (!large) return std::nullopt;
   return large->form;
+}
+
+std::optional<SkinnyCost> CheapestSkinny(const StageView& view) {
+  std::optional<SkinnyCost> best;
+  const auto consider = [&](Form form, const std::optional<Values>& start, auto estimate) {
+    if (!start) return;
+    const double cycles = estimate(view, *start);
+    if (!best || cycles < best->cycles) best = SkinnyCost{form, cycles};
+  };
+  consider(Form::kRowByRow, StartRowByRow(view, nullptr), EstimateRowByRow);
+  consider(Form::kDotProducts, StartDotProducts(view, nullptr), EstimateDotProducts);
+  return best;
+}
+
+double EstimateRowByRow(const StageView& view, const Values& values) {
+  const auto contraction = ContractionOf(view);
+  const int large = FactorAlong(view, *contraction, values);
+  const int lane_axis = view.Find(view.parallel, values[Knob::kLaneAxis]);
+  const int64_t lanes = values[Knob::kLanes], extent = view.axes.extent(lane_axis);
+  const int64_t vectors = (extent + lanes - 1) / lanes;
+  const int64_t rows = view.axes.Product(contraction->only[1 - large]);
+  const RegisterTile tile = {static_cast<int>(values[Knob::kVectors]), values[Knob::kRows]};
+  const auto terms = static_cast<double>(view.axes.Product(contraction->reduce));
+  const double visits = std::max(terms / static_cast<double>(values[Knob::kTerms]), 1.0);
+  const double cycles = terms * TileCycles(tile, vectors, rows, 1, view.target) +
+                        visits * static_cast<double>(vectors * rows) * kVisitCycles;
+  const int64_t others = OtherResults(view, *contraction, large, lane_axis);
+  return cycles * static_cast<double>(others) /
+         SharedBy(view, others * ((extent - 1) / values[Knob::kTaskResults] + 1));
+}
+
+double EstimateDotProducts(const StageView& view, const Values& values) {
+  const auto contraction = ContractionOf(view);
+  const auto large = static_cast<int>(values[Knob::kFactor]);
+  const int lane_axis = view.Find(view.reduce, values[Knob::kLaneAxis]);
+  const int column_axis = contraction->only[large].back();
+  const int64_t lanes = values[Knob::kLanes], columns = view.axes.extent(column_axis);
+  const int64_t rows = view.axes.Product(contraction->only[1 - large]);
+  const int64_t steps = view.axes.Product(contraction->reduce) / view.axes.extent(lane_axis) *
+                        ((view.axes.extent(lane_axis) + lanes - 1) / lanes);
+  const RegisterTile tile = {static_cast<int>(values[Knob::kColumns]), values[Knob::kRows]};
+  const double cycles =
+      static_cast<double>(steps) * TileCycles(tile, columns, rows, 1, view.target) +
+      static_cast<double>(columns * rows) * kHorizontalCycles;
+  const int64_t others = OtherResults(view, *contraction, large, column_axis);
+  return cycles * static_cast<double>(others) /
+         SharedBy(view, others * ((columns - 1) / values[Knob::kTaskResults] + 1));
 }
 
 std::optional<Values> StartRowByRow(const StageView& view, const int64_t* leading) {
@@ -190,13 +258,15 @@ std::optional<Values> StartRowByRow(const StageView& view, const int64_t* leadin
   const RegisterTile tile = ChooseTile((view.axes.extent(large->axis) + lanes - 1) / lanes,
                                        kSkinnyVectorsMax, count, 1, view.target);
   const int64_t block = tile.vectors * lanes;
+  const bool few = count <= kFewRows;
   const int64_t results_max = std::max(kPartialBytes / bytes / std::max<int64_t>(count, 4), block);
   return Values{{Knob::kLaneAxis, view.axes.RangeOf(large->axis)},
                 {Knob::kLanes, lanes},
                 {Knob::kVectors, tile.vectors},
                 {Knob::kRows, tile.rows},
-                {Knob::kTerms, kStepsAtOnce},
-                {Knob::kTaskResults, StartResults(view, large->axis, results_max, block)}};
+                {Knob::kTerms, few ? kStepsOfFewRows : kStepsAtOnce},
+                {Knob::kTaskResults,
+                 StartResults(view, large->axis, results_max, block, few ? 2 : kTasksPerUnit)}};
 }
 
 std::vector<KnobValues> RowByRowKnobs(const StageView& view, const Values& start) {

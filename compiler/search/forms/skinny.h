@@ -27,6 +27,17 @@ void WriteDotProducts(const StageView& view, const Values& values, ScheduleWrite
 // exceeds the caches and few rows of the other one.
 std::optional<Form> PreferSkinny(const StageView& view);
 
+// One of these forms for factors that fit the caches, with the cycles until the last thread has
+// finished, comparable with EstimatePanel.
+struct SkinnyCost {
+  Form form = Form::kRowByRow;
+  double cycles = 0;
+};
+// Returns the cheapest, or nullopt if the stage can have none of these forms.
+std::optional<SkinnyCost> CheapestSkinny(const StageView& view);
+double EstimateRowByRow(const StageView& view, const Values& values);
+double EstimateDotProducts(const StageView& view, const Values& values);
+
 }  // namespace kiln::search
 
 #endif  // KILN_COMPILER_SEARCH_FORMS_SKINNY_H_
