@@ -4,9 +4,16 @@
 #include <iterator>
 #include <utility>
 
+#include "absl/strings/match.h"
 #include "proto/check/check.h"
 
 namespace kiln::runtime {
+namespace {
+
+// The end of an outdated entry's source.
+constexpr char kOutdated[] = "\noutdated";
+
+}  // namespace
 
 ProgramsBySource::Entry* ProgramsBySource::Find(const Key& key) {
   const auto found = entries_.find(key);
@@ -54,7 +61,7 @@ ProgramsBySource::Entry ProgramsBySource::MakeEntry(const Key& key) {
   return entry;
 }
 
-void ProgramsBySource::EndCompiling(const Key& key, bool shared) {
+ProgramsBySource::Dropped ProgramsBySource::EndCompiling(const Key& key, bool shared) {
   const auto found = entries_.find(key);
   KILN_CHECK(found != entries_.end()) << key.source << " on " << key.device;
   Entry& entry = found->second;
@@ -64,7 +71,12 @@ void ProgramsBySource::EndCompiling(const Key& key, bool shared) {
   entry.compile = nullptr;
   if (shared && !entry.shared) CountShared(key, 1);
   entry.shared = entry.shared || shared;
+  Dropped replaced;
+  if (const auto old = entries_.find(OutdatedKey(key));
+      old != entries_.end() && IsIdle(old->second))
+    Drop(old, &replaced);
   KILN_VALIDATE(*this, entries_.size());
+  return replaced;
 }
 
 void ProgramsBySource::Erase(const Key& key) {
@@ -176,13 +188,28 @@ std::vector<std::shared_ptr<VariablePrograms>> ProgramsBySource::VariablesOf(
   return variables;
 }
 
-ProgramsBySource::Dropped ProgramsBySource::DropAll(
+ProgramsBySource::Key ProgramsBySource::OutdatedKey(Key key) {
+  key.source += kOutdated;
+  return key;
+}
+
+ProgramsBySource::Dropped ProgramsBySource::SetOutdated(
     const std::vector<std::shared_ptr<Program>>& programs) {
   Dropped dropped;
-  for (auto entry = entries_.begin(); entry != entries_.end();) {
-    const auto next = std::next(entry);
-    if (HasOneOf(entry->second, programs)) Drop(entry, &dropped);
-    entry = next;
+  std::vector<Entries::iterator> outdated;
+  for (auto entry = entries_.begin(); entry != entries_.end(); ++entry)
+    if (!absl::EndsWith(entry->first.source, kOutdated) && HasOneOf(entry->second, programs))
+      outdated.push_back(entry);
+  for (const auto entry : outdated) {
+    const Key key = OutdatedKey(entry->first);
+    if (const auto earlier = entries_.find(key); earlier != entries_.end()) Drop(earlier, &dropped);
+    if (entry->second.shared) CountShared(entry->first, -1);
+    // Its source's programs are for those who ask from now on.
+    entry->second.variables = nullptr;
+    auto node = entries_.extract(entry);
+    node.key() = key;
+    if (node.mapped().shared) CountShared(key, 1);
+    entries_.insert(std::move(node));
   }
   KILN_VALIDATE(*this, entries_.size());
   return dropped;
