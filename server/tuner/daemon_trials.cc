@@ -24,6 +24,7 @@ TrialsInProcesses(TrialCommand command) {
     if (absl::Status status = device.CheckUsable(/*new_work=*/true); !status.ok()) return status;
     ProcessTrials::Options options;
     options.command = command(device.info());
+    options.repeats = false;  // another process must not start while the device waits
     options.on_lost = [name = kernel.name, on = device.name()](const std::string& why) {
       log::Warning("trial_process_lost", {{"kernel", name}, {"device", on}, {"why", why}});
     };
