@@ -88,7 +88,7 @@ class ProgramCacheTest : public ::testing::Test {
     options.metrics = &metrics_;
     options.clock = kiln::testing::StoppedClock();
     options.idle_programs_max = idle_max;
-    options.tuned = [this](const std::string& kernel, const drivers::Target&) {
+    options.tuned = [this](const std::string& kernel, const drivers::Target&, const std::string&) {
       return tuned_ ? tuned_(kernel) : std::nullopt;
     };
     return std::make_unique<ProgramCache>(std::move(options));

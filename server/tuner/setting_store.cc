@@ -78,18 +78,25 @@ SettingStore::SettingStore(Options options)
               .rows_max = options.entries_max,
               .now = std::move(options.now)}) {}
 
+std::string StoredHardware(const std::string& hardware, const std::string& owner) {
+  return owner.empty() ? hardware : absl::StrCat(hardware, ";user=", owner);
+}
+
 std::optional<std::string> SettingStore::SettingFor(const std::string& kernel,
-                                                    const drivers::Target& target) {
-  std::optional<TunedSetting> found = Find(kernel, target.HardwareKey());
+                                                    const drivers::Target& target,
+                                                    const std::string& owner) {
+  std::optional<TunedSetting> found = Find(kernel, target.HardwareKey(), owner);
   if (!found || found->setting.empty()) return std::nullopt;
   return std::move(found->setting);
 }
 
 std::optional<TunedSetting> SettingStore::Find(const std::string& kernel,
-                                               const std::string& hardware) {
+                                               const std::string& hardware,
+                                               const std::string& owner) {
   std::optional<std::string> bytes;
-  table_.Get(KeyOf(kernel, hardware, search::kSettingVersion), &bytes);
-  return bytes ? Decode(*bytes) : std::nullopt;
+  table_.Get(KeyOf(kernel, StoredHardware(hardware, owner), search::kSettingVersion), &bytes);
+  std::optional<TunedSetting> found = bytes ? Decode(*bytes) : std::nullopt;
+  return found || owner.empty() ? found : Find(kernel, hardware);
 }
 
 absl::Status SettingStore::Put(const TunedSetting& setting) {
@@ -112,20 +119,32 @@ absl::StatusOr<SettingStore::Imported> SettingStore::Import(std::string_view tex
   const absl::StatusOr<std::vector<TunedSetting>> settings = ParseSettings(text);
   if (!settings.ok()) return settings.status();
   Imported imported;
+  std::vector<std::pair<std::string, int*>> stored;  // keys, and where they count
   for (const TunedSetting& setting : *settings) {
+    std::string key = KeyOf(setting);
     std::optional<std::string> bytes;
-    table_.Get(KeyOf(setting), &bytes);
+    table_.Get(key, &bytes);
     const std::optional<TunedSetting> known = bytes ? Decode(*bytes) : std::nullopt;
     if (known && known->seconds_after <= setting.seconds_after) {
       ++imported.kept;
       continue;
     }
     if (absl::Status put = Put(setting); !put.ok()) return put;
-    ++(known ? imported.replaced : imported.added);
+    int* const count = known ? &imported.replaced : &imported.added;
+    ++*count;
+    stored.emplace_back(std::move(key), count);
+  }
+  for (const auto& [key, count] : stored) {
+    std::optional<std::string> bytes;
+    table_.Get(key, &bytes);
+    if (bytes) continue;
+    --*count;
+    ++imported.dropped;
   }
   log::Info("settings_imported", {{"added", absl::StrCat(imported.added)},
                                   {"replaced", absl::StrCat(imported.replaced)},
-                                  {"kept", absl::StrCat(imported.kept)}});
+                                  {"kept", absl::StrCat(imported.kept)},
+                                  {"dropped", absl::StrCat(imported.dropped)}});
   return imported;
 }
 

@@ -23,6 +23,10 @@
 
 namespace kiln::tuner {
 
+// Returns the hardware under which a setting is stored that only this user may use; `hardware`
+// itself if `owner` is empty.
+std::string StoredHardware(const std::string& hardware, const std::string& owner);
+
 // Thread-safe. Several daemons may share a folder.
 class SettingStore {
  public:
@@ -44,16 +48,22 @@ class SettingStore {
     int added = 0;
     int replaced = 0;  // the imported one is faster than the one that was there
     int kept = 0;      // the one that was there is at least as fast
+    int dropped = 0;   // the store was full; they are in none of the other numbers
   };
 
   explicit SettingStore(Options options);
 
   // Returns the setting for compiler::Options::tuned; nullopt if there is none, or if nothing was
   // faster than the heuristic's.
-  std::optional<std::string> SettingFor(const std::string& kernel, const drivers::Target& target);
+  //
+  // `owner`, where programs are not shared: the user who compiles. A setting that was found for
+  // that user goes first, then one for all; other users' do not count.
+  std::optional<std::string> SettingFor(const std::string& kernel, const drivers::Target& target,
+                                        const std::string& owner = "");
 
   // Returns everything about the kernel on this hardware, in the compiler's version of settings.
-  std::optional<TunedSetting> Find(const std::string& kernel, const std::string& hardware);
+  std::optional<TunedSetting> Find(const std::string& kernel, const std::string& hardware,
+                                   const std::string& owner = "");
 
   // Replaces what is stored for the kernel, hardware and version of `setting`. INVALID_ARGUMENT:
   // Check refuses it. FAILED_PRECONDITION, RESOURCE_EXHAUSTED, UNAVAILABLE: it was not stored

@@ -103,6 +103,24 @@ TEST_F(SettingStoreTest, KernelHardwareAndVersionAreTheKey) {
   EXPECT_EQ(store->SettingFor("k\n", other), SettingOf("k").setting);
 }
 
+TEST_F(SettingStoreTest, AnOwnersSettingIsForThatUserOnly) {
+  auto store = Open();
+  const drivers::Target target = Avx2Processor();
+  TunedSetting anns = SettingOf("k");
+  anns.hardware = StoredHardware(target.HardwareKey(), "ann");
+  Put(*store, anns);
+  EXPECT_EQ(store->Find("k\n", target.HardwareKey(), "ann"), anns);
+  EXPECT_FALSE(store->Find("k\n", target.HardwareKey(), "bob"));
+  EXPECT_FALSE(Find(*store, "k"));
+  // One without an owner is for all who have none of their own.
+  TunedSetting common = SettingOf("k");
+  common.setting = "setting 1\nstage 0 form=scalar\n";
+  Put(*store, common);
+  EXPECT_EQ(store->SettingFor("k\n", target, "ann"), anns.setting);
+  EXPECT_EQ(store->SettingFor("k\n", target, "bob"), common.setting);
+  EXPECT_EQ(store->SettingFor("k\n", target), common.setting);
+}
+
 TEST_F(SettingStoreTest, ALaterResultReplacesAnEarlierOne) {
   auto store = Open();
   Put(*store, SettingOf("k", 0.5));
@@ -200,8 +218,13 @@ TEST_F(SettingStoreTest, AnImportIsBounded) {
   std::vector<TunedSetting> settings;
   for (int i = 0; i < 100; ++i) settings.push_back(SettingOf(absl::StrCat("k", i)));
   auto store = Open("a", /*entries_max=*/10);
-  EXPECT_TRUE(store->Import(PrintSettings(settings)).ok());
-  EXPECT_LE(store->GetStatistics().entries, 10);
+  const auto imported = store->Import(PrintSettings(settings));
+  ASSERT_TRUE(imported.ok()) << imported.status();
+  const int64_t kept = store->GetStatistics().entries;
+  EXPECT_LE(kept, 10);
+  EXPECT_GT(kept, 0);
+  EXPECT_EQ(imported->added, kept);
+  EXPECT_EQ(imported->dropped, 100 - kept);
 }
 
 TEST_F(SettingStoreTest, ADamagedOrForeignFileCostsOnlyTheEntries) {

@@ -206,7 +206,8 @@ absl::StatusOr<std::shared_ptr<Program>> ProgramCompiler::CompileFor(
   request.first_call->Begin("load");
   return Program::Load(
       ShardedProgram(graph.sharding ? graph.sharding->mesh : graph::Mesh(), std::move(members)),
-      {label.digest, request.source->key(), request.name, options_.clock.wall(), seconds},
+      {label.digest, request.source->key(), request.name, options_.clock.wall(), seconds,
+       request.owner},
       signature, std::move(same_results));
 }
 
@@ -232,9 +233,11 @@ bool ProgramCompiler::IsOutdated(const Program& program) const {
   const bool is_plain = std::find(disabled.begin(), disabled.end(), "schedule") != disabled.end();
   if (!options_.tuned || is_plain) return false;
   const std::vector<compiler::CompiledKernel>& kernels = program.compiled().kernels;
+  const std::string& owner = program.description().owner;
   for (size_t i = 0; i < kernels.size(); ++i) {
     const drivers::Target& target = program.device_of_kernel(i).info().target;
-    if (options_.tuned(kernels[i].ir, target).value_or("") != kernels[i].setting) return true;
+    if (options_.tuned(kernels[i].ir, target, owner).value_or("") != kernels[i].setting)
+      return true;
   }
   return false;
 }
@@ -246,7 +249,12 @@ compiler::Options ProgramCompiler::CompilerOptions(const ProgramRequest& request
   options.threads = options_.kernel_threads;
   options.disabled_passes = options_.disabled_passes;
   options.dumped_passes = options_.dumped_passes;
-  options.tuned = options_.tuned;
+  if (options_.tuned) {
+    options.tuned = [this, owner = request.owner](const std::string& kernel,
+                                                  const drivers::Target& target) {
+      return options_.tuned(kernel, target, owner);
+    };
+  }
   options.now = options_.clock.steady;
   options.on_kernels = [first_call = request.first_call](int found, int made) {
     first_call->CountKernels(found, made);

@@ -4,6 +4,7 @@
 
 #include <functional>
 #include <memory>
+#include <optional>
 #include <set>
 #include <string>
 #include <vector>
@@ -41,7 +42,10 @@ class ProgramCompiler {
     // As in compiler::Options.
     std::vector<std::string> disabled_passes;
     std::vector<std::string> dumped_passes;
-    decltype(compiler::Options::tuned) tuned;
+    // As compiler::Options::tuned, for a program of this owner (ProgramRequest::owner).
+    std::function<std::optional<std::string>(
+        const std::string& kernel, const drivers::Target& target, const std::string& owner)>
+        tuned;
   };
 
   explicit ProgramCompiler(Options options) : options_(std::move(options)) {}

@@ -78,7 +78,7 @@ TEST_F(ProgramCompilerTest, ChargesThePayerAsLongAsTheProgramLives) {
 
 TEST_F(ProgramCompilerTest, TunedSettingsReachTheCompilerAndTheirRefusalsTheLog) {
   ProgramCompiler::Options options = Options();
-  options.tuned = [](const std::string& kernel, const drivers::Target&) {
+  options.tuned = [](const std::string& kernel, const drivers::Target&, const std::string&) {
     return std::optional("setting of " + kernel);
   };
   options.compile = [](const auto& graph, const auto& target, const auto& options) {

@@ -41,6 +41,7 @@ class Program {
     std::string name;
     absl::Time compiled;
     double compile_seconds = 0;
+    std::string owner{};  // ProgramRequest::owner
   };
 
   // Loads the kernels and records the lists. The devices outlive the program. `same_results`: for
