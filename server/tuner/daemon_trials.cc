@@ -44,6 +44,7 @@ TrialsInProcesses(TrialCommand command) {
     ProcessTrials::Options options;
     options.charge = *std::move(memory);
     options.command = command(device.info());
+    options.repeats = false;  // another process must not start while the device waits
     options.on_lost = [name = kernel.name, on = device.name()](const std::string& why) {
       log::Warning("trial_process_lost", {{"kernel", name}, {"device", on}, {"why", why}});
     };

@@ -25,13 +25,16 @@
 
 namespace kiln::tuner {
 
-// Not thread-safe, except Stop. DeviceTrials runs in the process, which opens the device itself.
+// Not thread-safe, except Stop, Pause and Resume. DeviceTrials runs in the process, which opens the
+// device itself.
 //
 // A process that ends, does not answer in time, or answers nonsense is replaced, and trials are
 // loaded again when they are next used. The trial that ran gets an error. If others had run in that
 // process, or something else killed it, they may be the cause, so the trial is first repeated in a
-// new process. A trial that has ended a process alone is not run again: all its later calls return
-// the error.
+// new process: here, or by the caller (`repeats`). A trial that has ended a process alone is not
+// run again: all its later calls return the error.
+//
+// Pause ends the process, so that its memory is free.
 //
 // The system ends the process together with the thread that started it: the one that called Make,
 // Prepare, Load or a trial's method. Another thread may go on with the runner, in a new process.
@@ -47,6 +50,9 @@ class ProcessTrials : public TrialRunner {
     // does not begin: the inputs of large kernels take a while, so four times as long as opening
     // the kernel took is added.
     double patience_seconds = 2;
+    // False: a step that has to be repeated fails with ABORTED, so that the caller can start the
+    // new process (Trial::Load) when nothing waits for it. Its repetition counts as such.
+    bool repeats = true;
     workers::SteadyClock now = std::chrono::steady_clock::now;
     // Kept as long as there may be a process: what it is charged for. May be null.
     std::shared_ptr<const void> charge = nullptr;
@@ -69,6 +75,8 @@ class ProcessTrials : public TrialRunner {
   absl::Status Prepare(const Inputs& inputs) override ABSL_LOCKS_EXCLUDED(mutex_);
   // Ends the process.
   void Stop(const absl::Status& why) override ABSL_LOCKS_EXCLUDED(mutex_);
+  void Pause() override ABSL_LOCKS_EXCLUDED(mutex_);
+  void Resume() override ABSL_LOCKS_EXCLUDED(mutex_);
   absl::StatusOr<std::unique_ptr<Trial>> Load(const drivers::KernelImage& image) override;
 
   // For tests: the process, or 0.
@@ -103,7 +111,10 @@ class ProcessTrials : public TrialRunner {
   void EndProcess() ABSL_LOCKS_EXCLUDED(mutex_);
   // Null: there is none. Only this object's user replaces it, so it stays valid for them.
   workers::Process* process() const ABSL_LOCKS_EXCLUDED(mutex_);
-  absl::Status stopped() const ABSL_LOCKS_EXCLUDED(mutex_);
+  // Why nothing can run: it is stopped, or paused.
+  absl::Status halted() const ABSL_LOCKS_EXCLUDED(mutex_);
+  absl::Status HaltedLocked() const ABSL_SHARED_LOCKS_REQUIRED(mutex_);
+  int64_t pauses() const ABSL_LOCKS_EXCLUDED(mutex_);
 
   const kernel::Kernel& kernel_;
   const std::string hardware_;
@@ -119,6 +130,9 @@ class ProcessTrials : public TrialRunner {
   mutable absl::Mutex mutex_;
   std::unique_ptr<workers::Process> process_ ABSL_GUARDED_BY(mutex_);
   absl::Status stopped_ ABSL_GUARDED_BY(mutex_);
+  bool is_paused_ ABSL_GUARDED_BY(mutex_) = false;
+  int64_t pauses_ ABSL_GUARDED_BY(mutex_) = 0;    // that have begun
+  bool is_shut_ ABSL_GUARDED_BY(mutex_) = false;  // a pause ends the process
 };
 
 }  // namespace kiln::tuner
