@@ -92,15 +92,17 @@ absl::StatusOr<std::unique_ptr<ProcessTrials>> ProcessTrials::Make(const kernel:
                                                                    const drivers::Target& target,
                                                                    uint64_t seed, Options options) {
   auto trials = MakeUnopened(kernel, target, seed, std::move(options));
-  if (absl::Status status = trials->Open(); !status.ok()) return status;
+  if (!trials.ok()) return trials.status();
+  if (absl::Status status = (*trials)->Open(); !status.ok()) return status;
   return trials;
 }
 
-std::unique_ptr<ProcessTrials> ProcessTrials::MakeUnopened(const kernel::Kernel& kernel,
-                                                           const drivers::Target& target,
-                                                           uint64_t seed, Options options) {
-  return std::unique_ptr<ProcessTrials>(
-      new ProcessTrials(kernel, target, seed, std::move(options)));
+absl::StatusOr<std::unique_ptr<ProcessTrials>> ProcessTrials::MakeUnopened(
+    const kernel::Kernel& kernel, const drivers::Target& target, uint64_t seed, Options options) {
+  auto trials =
+      std::unique_ptr<ProcessTrials>(new ProcessTrials(kernel, target, seed, std::move(options)));
+  if (absl::Status status = trials->Charge(); !status.ok()) return status;
+  return trials;
 }
 
 absl::Status ProcessTrials::Prepare(const Inputs& inputs) {
@@ -119,8 +121,10 @@ void ProcessTrials::Stop(const absl::Status& why) {
 }
 
 void ProcessTrials::Pause() {
+  std::shared_ptr<const void> charge;  // outlives the lock
   absl::MutexLock lock(&mutex_);
   if (!stopped_.ok() || is_paused_) return;
+  charge = std::move(charge_);
   is_paused_ = true;
   ++pauses_;
   // A process without a request ends when it finds the socket closed.
@@ -187,8 +191,26 @@ ProcessTrials::Result ProcessTrials::Try(RemoteTrial& trial, const TrialRequest*
   return Ask(*request, seconds_max, outputs);
 }
 
+absl::Status ProcessTrials::Charge() {
+  if (!options_.charge) return absl::OkStatus();
+  {
+    absl::MutexLock lock(&mutex_);
+    if (charge_ != nullptr) return absl::OkStatus();
+  }
+  auto charge = options_.charge();
+  if (!charge.ok()) return charge.status();
+  absl::MutexLock lock(&mutex_);
+  if (absl::Status status = HaltedLocked(); !status.ok()) return status;
+  charge_ = *std::move(charge);
+  return absl::OkStatus();
+}
+
 absl::Status ProcessTrials::Open() {
   if (absl::Status status = halted(); !status.ok()) return status;
+  if (absl::Status status = Charge(); !status.ok()) {
+    // That says nothing about a candidate.
+    return absl::IsResourceExhausted(status) ? absl::UnavailableError(status.message()) : status;
+  }
   // One that was ended meanwhile, or says something unasked, is replaced.
   if (const workers::Process* old = process(); old != nullptr && old->IsQuiet())
     return absl::OkStatus();

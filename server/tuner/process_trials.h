@@ -54,22 +54,24 @@ class ProcessTrials : public TrialRunner {
     // new process (Trial::Load) when nothing waits for it. Its repetition counts as such.
     bool repeats = true;
     workers::SteadyClock now = std::chrono::steady_clock::now;
-    // Kept as long as there may be a process: what it is charged for. May be null.
-    std::shared_ptr<const void> charge = nullptr;
+    // Charges for the memory of a process. The result is kept as long as there may be one: until a
+    // pause, after which it is called again. May be null.
+    std::function<absl::StatusOr<std::shared_ptr<const void>>()> charge = nullptr;
     // Called for each process that is lost, with the reason. May be null.
     std::function<void(const std::string& why)> on_lost = nullptr;
   };
 
-  // Starts the process. Errors: those of DeviceTrials::Make there, and UNAVAILABLE if no process
-  // can be started or it does not open the device.
+  // Starts the process. Errors: those of the charge, those of DeviceTrials::Make in the process,
+  // and UNAVAILABLE if none can be started or it does not open the device.
   static absl::StatusOr<std::unique_ptr<ProcessTrials>> Make(const kernel::Kernel& kernel,
                                                              const drivers::Target& target,
                                                              uint64_t seed, Options options);
   // The same without the process: the first trial starts it, so that Stop can end it meanwhile, and
-  // returns these errors.
-  static std::unique_ptr<ProcessTrials> MakeUnopened(const kernel::Kernel& kernel,
-                                                     const drivers::Target& target, uint64_t seed,
-                                                     Options options);
+  // returns these errors, except those of the charge.
+  static absl::StatusOr<std::unique_ptr<ProcessTrials>> MakeUnopened(const kernel::Kernel& kernel,
+                                                                     const drivers::Target& target,
+                                                                     uint64_t seed,
+                                                                     Options options);
   ~ProcessTrials() override;
 
   absl::Status Prepare(const Inputs& inputs) override ABSL_LOCKS_EXCLUDED(mutex_);
@@ -101,6 +103,8 @@ class ProcessTrials : public TrialRunner {
                             Outputs* outputs);
   // The same, once, in the process that there is.
   Result Try(RemoteTrial& trial, const TrialRequest* request, double seconds_max, Outputs* outputs);
+  // Charges for the process, unless that was done since the last pause.
+  absl::Status Charge() ABSL_LOCKS_EXCLUDED(mutex_);
   // Makes sure that there is a process, with the kernel open.
   absl::Status Open() ABSL_LOCKS_EXCLUDED(mutex_);
   Result Ask(const TrialRequest& request, double seconds_max, Outputs* outputs)
@@ -128,6 +132,7 @@ class ProcessTrials : public TrialRunner {
   std::set<uint64_t> ran_;   // trials that were sent to this process
   std::vector<uint64_t> unloaded_;
   mutable absl::Mutex mutex_;
+  std::shared_ptr<const void> charge_ ABSL_GUARDED_BY(mutex_);  // what Options::charge returned
   std::unique_ptr<workers::Process> process_ ABSL_GUARDED_BY(mutex_);
   absl::Status stopped_ ABSL_GUARDED_BY(mutex_);
   bool is_paused_ ABSL_GUARDED_BY(mutex_) = false;

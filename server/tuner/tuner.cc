@@ -354,7 +354,12 @@ class Tuner::Work {
   // what it has found does not replace anything better.
   absl::StatusOr<TuneState> Store(const KernelToTune& kernel, const search::SearchResult& result,
                                   bool is_heuristic, const std::optional<TunedSetting>& known) {
-    const bool is_complete = result.ending != search::Ending::kSeconds && !IsCancelled();
+    // Something else than the candidates kept some from being tried.
+    const bool is_disturbed = absl::c_any_of(result.path, [](const search::SearchStep& step) {
+      return absl::IsUnavailable(step.timing.status());
+    });
+    const bool is_complete =
+        result.ending != search::Ending::kSeconds && !is_disturbed && !IsCancelled();
     const TunedSetting found{
         .kernel = kernel.text,
         .hardware = HardwareOf(kernel),

@@ -38,6 +38,7 @@ std::string CopyOf(int64_t elements) {
 struct World {
   std::set<std::string> improvable;  // kernels that have a schedule of half the time
   std::set<std::string> broken;      // kernels without a runner
+  std::set<std::string> starved;     // kernels whose candidates find no memory
   double seconds = 0;                // of the clock
   double seconds_to_load = 0;
   std::set<std::string> loaded;  // schedules
@@ -52,8 +53,11 @@ class WorldsRunner : public TrialRunner {
     world_.seconds += world_.seconds_to_load;
     world_.loaded.insert(image.code);
     if (heuristic_.empty()) heuristic_ = "code " + image.code;
-    const bool is_better =
-        "code " + image.code != heuristic_ && world_.improvable.contains(kernel_.name);
+    const bool is_other = "code " + image.code != heuristic_;
+    // The plain schedule, which the heuristic's is compared with, comes before the candidates.
+    if (is_other && ++others_ > 1 && world_.starved.contains(kernel_.name))
+      return absl::UnavailableError("no memory");
+    const bool is_better = is_other && world_.improvable.contains(kernel_.name);
     return std::make_unique<WorldsTrial>(kernel_, is_better ? 0.5 : 1);
   }
 
@@ -75,6 +79,7 @@ class WorldsRunner : public TrialRunner {
   World& world_;
   const kernel::Kernel& kernel_;
   std::string heuristic_;
+  int others_ = 0;  // schedules that were loaded
 };
 
 // Executes nothing, as the null driver's devices do.
@@ -389,6 +394,34 @@ TEST_F(TunerTest, ARooflineThatAKernelBeatsDoesNotEndItsSearch) {
   EXPECT_THAT(ended_, ElementsAre("b kept", "a faster", "c kept"));
   for (const TuneProgress& progress : ended) EXPECT_EQ(progress.roofline, Roofline());
   EXPECT_DOUBLE_EQ(StoredOf(64)->roofline_seconds, 0);
+}
+
+TEST_F(TunerTest, OwnersHaveTheirOwnSettingsAndTheDevicesRates) {
+  const std::string hardware = device_.info().target.HardwareKey();
+  ASSERT_TRUE(store_->PutRates(hardware, {.launch_seconds = 0.98 * kHeuristicSeconds}).ok());
+  KernelToTune kernel{"a", CopyOf(64), &device_, 1e-3, 1};
+  kernel.owner = "ann";
+  ASSERT_TRUE(tuner_->Tune({kernel}, "step", {}).ok());
+  EXPECT_FALSE(StoredOf(64));
+  const auto found = store_->Find(CopyOf(64), hardware, "ann");
+  ASSERT_TRUE(found);
+  EXPECT_EQ(found->hardware, StoredHardware(hardware, "ann"));
+  EXPECT_DOUBLE_EQ(found->roofline_seconds, 0.98 * kHeuristicSeconds);
+  kernel.owner = "bob";
+  ASSERT_TRUE(tuner_->Tune({kernel}, "step", {}).ok());
+  EXPECT_THAT(world_.searched, ElementsAre("a", "a"));
+}
+
+TEST_F(TunerTest, ASearchThatLackedMemoryIsNotComplete) {
+  world_.improvable = {"a"};
+  world_.starved = {"a"};
+  ASSERT_TRUE(Tune().ok());
+  EXPECT_THAT(ended_, ElementsAre("b kept", "a kept", "c kept"));
+  EXPECT_EQ(StoredOf(64)->width, 0);
+  world_.starved.clear();
+  ASSERT_TRUE(Tune().ok());
+  EXPECT_THAT(ended_, ElementsAre("b searched before", "a faster", "c searched before"));
+  EXPECT_EQ(StoredOf(64)->width, 4);
 }
 
 TEST_F(TunerTest, OneProgramIsTunedOnADeviceAtATime) {
