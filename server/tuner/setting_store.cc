@@ -56,7 +56,7 @@ struct Row {
   TunedSetting setting;
   uint64_t since = 0;  // the change that stored `setting.setting`
   // Settings that it replaced, the last one first, each with its change.
-  std::vector<std::pair<uint64_t, std::string>> earlier;
+  std::vector<std::pair<uint64_t, std::string>> earlier{};
 };
 
 std::string Encode(const Row& row) {

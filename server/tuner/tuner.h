@@ -188,7 +188,7 @@ class Tuner {
   mutable absl::Mutex mutex_;
   uint64_t last_id_ ABSL_GUARDED_BY(mutex_) = 0;
   std::map<uint64_t, Ongoing> claims_ ABSL_GUARDED_BY(mutex_);  // by id
-  // What runs candidates now: at most one for each claim.
+  // They run candidates now: at most one for each claim.
   std::set<TrialRunner*> running_ ABSL_GUARDED_BY(mutex_);
 };
 

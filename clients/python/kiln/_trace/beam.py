@@ -44,4 +44,3 @@ def tune_program(program: Program, seconds: int, width: int) -> List[TunedKernel
     if not program.connection.accepts(program) or not program.digest:
         return []
     return tuning.tune(program.connection, program.digest, seconds, width)
-
