@@ -53,6 +53,7 @@
 #include "server/sessions/registry.h"
 #include "server/state/folder_lock.h"
 #include "server/tuner/cost_samples.h"
+#include "server/tuner/idle_tuner.h"
 #include "server/tuner/setting_store.h"
 #include "server/tuner/tuner.h"
 #include "server/upkeep.h"
@@ -87,6 +88,9 @@ constexpr int kKeptOfAnArena = 16 << 20;
 constexpr int kMappingMin = 8 << 20;
 
 int KernelThreads() { return static_cast<int>(std::max(1u, std::thread::hardware_concurrency())); }
+
+// Of a search, which compiles candidates beside users' work.
+int CandidateThreads() { return std::max(1, KernelThreads() / 4); }
 
 absl::Status ShuttingDown() {
   return errors::WithReason(absl::UnavailableError("daemon is shutting down"), "SHUTTING_DOWN");
@@ -143,6 +147,8 @@ struct Daemon::Implementation {
   void MakePrograms(runtime::CompileFunction compile);
   // `compile` is used if there are no workers.
   void MakeTuner(tuner::MakeTrialRunner make_runner, workers::CompileFunction compile);
+  // Requires: nothing was queued on a device yet.
+  void MakeIdleTuner(absl::Duration interval);
   void MakeRegistry();
   void FillServiceParts();
   std::string ClosedPath() const { return config.state_folder + "/ended_sessions"; }
@@ -193,6 +199,10 @@ struct Daemon::Implementation {
   std::unique_ptr<workers::Pool> compile_workers;
   std::unique_ptr<workers::Pool> finish_workers;  // these open vendors' libraries
   std::unique_ptr<FinishingCompiler> kernel_compiler;
+  // For candidates of the daemon's own searches, which users' work does not wait for. Null: there
+  // are none.
+  std::unique_ptr<workers::Pool> idle_workers;
+  std::unique_ptr<FinishingCompiler> idle_compiler;
   fairness::SubmissionOrder submission_order;
   Devices devices;
   std::vector<runtime::ManagedDevice*> all_devices;
@@ -206,6 +216,7 @@ struct Daemon::Implementation {
   std::unique_ptr<runtime::ProgramCache> programs;
   std::unique_ptr<tuner::Tuner> program_tuner;   // null: nothing is tuned
   std::unique_ptr<runtime::ThreadPool> tunings;  // a thread for each device
+  std::unique_ptr<tuner::IdleTuner> idle_tuner;  // null: the daemon does not search by itself
   // Null: sessions end with this daemon.
   std::unique_ptr<sessions::CheckpointStore> checkpoints;
   std::unique_ptr<sessions::Registry> registry;
@@ -341,6 +352,7 @@ void Daemon::Implementation::MakeCompileWorkers(std::vector<std::string> command
   compile_workers = std::make_unique<workers::Pool>(options);
   // A vendor's compiler uses much memory, so none is kept for long when idle.
   options.spares = 0;
+  workers::Pool::Options idling = options;
   options.workers_max = kFinishWorkersMax;
   options.seconds_max = std::min(config.compile_seconds_limit,
                                  std::numeric_limits<int>::max() / kFinishSecondsFactor) *
@@ -353,7 +365,13 @@ void Daemon::Implementation::MakeCompileWorkers(std::vector<std::string> command
     log::Warning("builds_in_daemon",
                  {{"device", finisher.device}, {"why", std::string(why.message())}});
   };
-  kernel_compiler = std::make_unique<FinishingCompiler>(std::move(finishing));
+  kernel_compiler = std::make_unique<FinishingCompiler>(finishing);
+  if (!config.idle_tuning) return;
+  idling.yields = true;
+  idling.workers_max = CandidateThreads();
+  idle_workers = std::make_unique<workers::Pool>(std::move(idling));
+  finishing.assembler = idle_workers.get();
+  idle_compiler = std::make_unique<FinishingCompiler>(std::move(finishing));
 }
 
 void Daemon::Implementation::MakePrograms(runtime::CompileFunction compile) {
@@ -362,8 +380,8 @@ void Daemon::Implementation::MakePrograms(runtime::CompileFunction compile) {
   options.kernel_cache = kernel_cache.get();
   options.kernel_compiler = kernel_compiler.get();
   options.tuned = [this](const std::string& kernel, const drivers::Target& target,
-                         runtime::SettingsChange change) {
-    return settings->SettingAt(kernel, target, change);
+                         const std::string& owner, runtime::SettingsChange change) {
+    return settings->SettingAt(kernel, target, owner, change);
   };
   options.last_settings_change = [this] { return settings->last_change(); };
   options.metrics = &metrics;
@@ -401,12 +419,32 @@ void Daemon::Implementation::MakeTuner(tuner::MakeTrialRunner make_runner,
   options.metrics = &metrics;
   options.clock = clock;
   // Users' compilations share the workers with those of candidates.
-  options.trials.compile_threads = std::max(1, KernelThreads() / 4);
+  options.trials.compile_threads = CandidateThreads();
   options.samples = samples.get();
   options.measure_rates = true;
   options.on_changed = [this] { programs->DropOutdated(); };
   program_tuner = std::make_unique<tuner::Tuner>(std::move(options));
   tunings = std::make_unique<runtime::ThreadPool>(static_cast<int>(devices.size()));
+}
+
+void Daemon::Implementation::MakeIdleTuner(absl::Duration interval) {
+  if (!program_tuner || !config.idle_tuning) return;
+  tuner::IdleTuner::Options options;
+  options.tuner = program_tuner.get();
+  options.store = settings.get();
+  options.devices = all_devices;
+  options.look_at_programs = [this](tuner::KernelUse& use) { use.Look(programs->List()); };
+  if (idle_compiler) {
+    options.compile = [this](const workers::KernelJob& job) { return idle_compiler->Compile(job); };
+  }
+  options.clock = clock;
+  const auto hours = ParseDayHours(config.idle_tuning_hours);
+  KILN_CHECK(hours) << config.idle_tuning_hours;
+  options.hours = *hours;
+  options.quiet = absl::Seconds(config.idle_tuning_quiet_seconds);
+  options.width = config.idle_tuning_width;
+  options.interval = interval;
+  idle_tuner = std::make_unique<tuner::IdleTuner>(std::move(options));
 }
 
 void Daemon::Implementation::MakeRegistry() {
@@ -455,7 +493,8 @@ void Daemon::Implementation::FillServiceParts() {
                             program_tuner.get(),
                             tunings.get(),
                             settings.get(),
-                            audit.get()};
+                            audit.get(),
+                            static_cast<uint32_t>(config.tuning_seconds_limit)};
   rpc::AdminServiceParts& admin = service_parts.admin;
   static_cast<rpc::ServiceParts&>(admin) = common;
   admin.programs = programs.get();
@@ -640,6 +679,7 @@ bool Daemon::Implementation::Stop(absl::Duration grace, Sessions sessions_then) 
   log::Info("stopping");
   server->SetServing("", false);
   if (program_tuner) program_tuner->Stop();
+  if (idle_tuner) idle_tuner->Stop();
   if (restorer) restorer->Stop();
   if (checkpoint_writer) checkpoint_writer->Stop();
   const bool keeps = sessions_then == Sessions::kKeep && checkpoints != nullptr;
@@ -662,7 +702,7 @@ bool Daemon::Implementation::Stop(absl::Duration grace, Sessions sessions_then) 
   for (const auto& device : devices) device->dispatcher().Stop(ShuttingDown());
   for (const auto& device : devices) WaitFor(*device, deadline - clock.steady());
   // Programs still compiling are not needed, and may take up to their time limit.
-  for (const auto* pool : {&compile_workers, &finish_workers})
+  for (const auto* pool : {&compile_workers, &finish_workers, &idle_workers})
     if (*pool) (*pool)->Stop(ShuttingDown());
   registry->CloseAll(keeps ? StopsToRestart() : ShuttingDown());
   if (absl::Status status = registry->closed().Save(ClosedPath()); !status.ok())
@@ -714,6 +754,7 @@ absl::StatusOr<std::unique_ptr<Daemon>> Daemon::Start(const config::Config& conf
   implementation->MakeCompileWorkers(std::move(parts.compile_worker));
   implementation->MakePrograms(std::move(parts.compile));
   implementation->MakeTuner(std::move(parts.make_trial_runner), std::move(parts.compile_candidate));
+  implementation->MakeIdleTuner(parts.lease_check_interval);
   implementation->OpenCheckpoints();
   implementation->MakeRegistry();
   implementation->MakeRestorer();

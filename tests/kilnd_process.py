@@ -51,11 +51,11 @@ class Kilnd:
     Its cache and log are in `folder`, by default a new temporary one, so that a second daemon can use the cache of a first
     one. `flags` are additional flags for kilnd, `config` is the text of its configuration file. `devices` are the only
     devices that it looks for, since looking for others takes longer than the rest of a start; None: all devices of the
-    machine.
+    machine. `idle_tuning`: whether it searches for faster kernels by itself, which tests and benchmarks do not expect.
     """
 
     def __init__(self, folder: str | None = None, threads: int | None = None, flags: Sequence[str] = (),
-                 config: str = "", devices: str | None = "cpu"):
+                 config: str = "", devices: str | None = "cpu", idle_tuning: bool = False):
         self._owns_folder = folder is None
         self.folder = pathlib.Path(folder or tempfile.mkdtemp(prefix="kilnd-"))
         self.folder.mkdir(parents=True, exist_ok=True)
@@ -68,6 +68,8 @@ class Kilnd:
             f"--cache_dir={self.folder}/cache",
             f"--state_dir={self.folder}/state",
         ]
+        if not idle_tuning:
+            self.command.append("--idle_tuning=false")
         if devices is not None:
             self.command.append(f"--devices={devices}")
         if threads is not None:

@@ -129,6 +129,39 @@ class Programs : public v1::ProgramService::Service {
     Fill(answer->add_kernels(), "slow", 0.003);
     return grpc::Status::OK;
   }
+  v1::StopTuningRequest stopped;
+  bool tunes = true;
+  grpc::Status ListTunings(grpc::ServerContext*, const v1::ListTuningsRequest*,
+                           v1::ListTuningsResponse* answer) override {
+    if (!tunes) return grpc::Status::OK;
+    v1::Tuning* asked = answer->add_tunings();
+    asked->set_id(3);
+    asked->set_program("abcdef012345");
+    asked->set_name("train\nstep");
+    asked->set_user("ann");
+    asked->add_devices("cpu:0");
+    asked->add_devices("cpu:1");
+    asked->mutable_progress()->set_kernel("matmul_1");
+    asked->mutable_progress()->set_number(1);
+    asked->mutable_progress()->set_kernels(3);
+    asked->mutable_progress()->set_round(2);
+    asked->mutable_progress()->set_tried(48);
+    asked->mutable_progress()->set_fraction_done(0.25);
+    v1::Tuning* idle = answer->add_tunings();
+    idle->set_id(4);
+    idle->set_program("fedcba");
+    idle->add_devices("cuda:0");
+    idle->set_paused(true);
+    return grpc::Status::OK;
+  }
+  grpc::Status StopTuning(grpc::ServerContext*, const v1::StopTuningRequest* request,
+                          v1::StopTuningResponse* answer) override {
+    stopped = *request;
+    if (request->id() == 9) return {grpc::StatusCode::NOT_FOUND, "no tuning has the number 9"};
+    answer->mutable_tuning()->set_program("abcdef012345");
+    if (request->id() == 3) answer->mutable_tuning()->set_user("ann");
+    return grpc::Status::OK;
+  }
   v1::TuneProgramRequest tuned;
   grpc::Status TuneProgram(grpc::ServerContext*, const v1::TuneProgramRequest* request,
                            grpc::ServerWriter<v1::TuneProgramResponse>* writer) override {
@@ -520,6 +553,44 @@ TEST_F(CliTest, TuneMovesSettings) {
   EXPECT_EQ(Run({"tune", "export", file + "/none"}), 1);
   EXPECT_THAT(error(), HasSubstr("cannot write the file"));
   EXPECT_EQ(Run({"tune", "export"}), 2);
+}
+
+TEST_F(CliTest, TuneMovesSettingsThroughPipes) {
+  ASSERT_EQ(Run({"tune", "export", "-"}), 0) << error();
+  const std::string text = out();
+  EXPECT_THAT(text, HasSubstr("kiln settings 1"));
+  EXPECT_THAT(text, Not(HasSubstr("wrote")));
+  EXPECT_NE(access("-", F_OK), 0);
+  std::istringstream in(text);
+  std::streambuf* const before = std::cin.rdbuf(in.rdbuf());
+  EXPECT_EQ(Run({"tune", "import", "-"}), 0) << error();
+  std::cin.rdbuf(before);
+  EXPECT_THAT(out(), HasSubstr("added 1 settings"));
+}
+
+TEST_F(CliTest, TuneListShowsWhatRuns) {
+  ASSERT_EQ(Run({"tune", "list"}), 0) << error();
+  EXPECT_THAT(out(), ContainsRegex("ID +PROGRAM +USER +DEVICE +KERNEL +PROGRESS +DONE +SINCE\n"));
+  EXPECT_THAT(out(), ContainsRegex("3 +abcdef012345 train.*step +ann +cpu:0,cpu:1 +matmul_1 +1 of "
+                                   "3, round 2, 48 tried +25% +[0-9]+ s\n"));
+  EXPECT_THAT(out(), ContainsRegex("4 +fedcba +\\(daemon\\) +cuda:0 +begins, paused"));
+  ASSERT_EQ(Run({"tune", "list", "--json"}), 0) << error();
+  EXPECT_THAT(out(), HasSubstr("\"paused\": true"));
+  programs_.tunes = false;
+  ASSERT_EQ(Run({"tune", "list"}), 0) << error();
+  EXPECT_EQ(out(), "nothing is being tuned\n");
+}
+
+TEST_F(CliTest, TuneStopEndsOne) {
+  ASSERT_EQ(Run({"tune", "stop", "3"}), 0) << error();
+  EXPECT_EQ(programs_.stopped.id(), 3);
+  EXPECT_EQ(out(), "stopped the search for abcdef012345 of ann\n");
+  ASSERT_EQ(Run({"tune", "stop", "4"}), 0) << error();
+  EXPECT_EQ(out(), "stopped the search for abcdef012345 of (daemon)\n");
+  EXPECT_EQ(Run({"tune", "stop", "9"}), 1);
+  EXPECT_THAT(error(), HasSubstr("no tuning has the number 9"));
+  EXPECT_EQ(Run({"tune", "stop"}), 2);
+  EXPECT_EQ(Run({"tune", "stop", "it"}), 2);
 }
 
 TEST_F(CliTest, TuneShowsALineForEachKernel) {

@@ -53,15 +53,20 @@ constexpr Command kCommands[] = {
      "  --count N            stops after N tables; default: when interrupted\n"
      "SHARE is the share of the device's time. Callers with the role user see only themselves.\n",
      RunTop},
-    {"tune", "PROGRAM", "searches for faster kernels of a program",
+    {"tune", "PROGRAM|list", "searches for faster kernels of a program",
      "  PROGRAM       a digest, the beginning of one, or a program's name\n"
      "    --seconds N   for all kernels together; default: 60. The kernels that take the most of\n"
      "                  the program's time come first\n"
      "    --width N     settings that each round of a search starts from; default: 4\n"
      "    --force       also searches kernels that were searched before\n"
-     "  export FILE   writes all settings that searches have found to the file\n"
-     "  import FILE   stores the file's settings, except where a faster one is stored. Kernels\n"
-     "                that are compiled from then on use them\n"
+     "  list          lists the searches that run: yours, or everyone's for viewers and admins, "
+     "who\n"
+     "                also see those that the daemon makes by itself while users do nothing\n"
+     "  stop ID       ends a search; ID is in the list. What it has found remains. Users can stop\n"
+     "                their own searches; admins can stop all\n"
+     "  export FILE   writes all settings that searches have found to the file; -: to stdout\n"
+     "  import FILE   stores the file's settings, except where a faster one is stored; -: from\n"
+     "                stdin. Kernels that are compiled from then on use them\n"
      "A program that is loaded keeps its kernels; the next definition of its graph gets the new\n"
      "ones. RATIO is BEFORE divided by NOW, SHARE the kernel's part of the program's time.\n",
      RunTune},

@@ -54,6 +54,8 @@ class Pool : public KernelCompiler {
     std::vector<std::string> command;
     int spares = 1;       // idle workers that are kept
     int workers_max = 0;  // at a time, more than `spares`; 0: no limit
+    // Workers get only processor time that others leave.
+    bool yields = false;
     // Limits of one job. The command enforces the memory limit; here it is for messages. 0: no
     // limit.
     int seconds_max = 0;

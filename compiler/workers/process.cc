@@ -2,9 +2,11 @@
 
 #include <fcntl.h>
 #include <poll.h>
+#include <sched.h>
 #include <signal.h>
 #include <spawn.h>
 #include <string.h>  // sigabbrev_np
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -25,6 +27,7 @@ namespace {
 
 // Bound on the captured stderr of a process.
 constexpr size_t kSaidBytes = 400;
+constexpr int kNicest = 19;
 
 absl::Status StartError(int error) {
   return absl::UnavailableError(
@@ -136,6 +139,12 @@ absl::StatusOr<std::unique_ptr<Process>> Process::Start(const std::vector<std::s
 
 Process::~Process() {
   if (pid_ != 0) End();
+}
+
+void Process::Yield() const {
+  const sched_param none{};
+  if (sched_setscheduler(pid_, SCHED_IDLE, &none) != 0)
+    setpriority(PRIO_PROCESS, static_cast<id_t>(pid_), kNicest);
 }
 
 bool Process::IsQuiet() const {

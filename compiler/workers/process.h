@@ -50,6 +50,10 @@ class Process {
   // calling thread is the child's parent for PR_SET_PDEATHSIG (prctl(2)).
   static absl::StatusOr<std::unique_ptr<Process>> Start(const std::vector<std::string>& command);
 
+  // From now on the process gets only processor time that others leave, as far as the system allows
+  // that. Processes that it starts inherit it.
+  void Yield() const;
+
   // The child must call this before anything else. Otherwise a process that a vendor's library
   // starts there would keep the socket open, and this process, waiting for the child to close it,
   // would wait for that process too.

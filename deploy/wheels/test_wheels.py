@@ -63,7 +63,8 @@ def test_a_network_is_trained_with_what_is_installed(installed, tmp_path):
     (tmp_path / "kiln").mkdir(mode=0o700)
     socket = f"unix:{tmp_path}/kiln/kilnd.sock"
     bare = {"HOME": str(tmp_path), "PATH": "/usr/bin:/bin", "KILN_ADDRESS": socket}
-    with subprocess.Popen([installed / "kilnd", f"--listen={socket}", "--metrics_listen=none", "--devices=cpu"],
+    with subprocess.Popen([installed / "kilnd", f"--listen={socket}", "--metrics_listen=none", "--devices=cpu",
+                           "--idle_tuning=false"],
                           env=bare, cwd=tmp_path, stderr=subprocess.PIPE, text=True) as daemon:
         try:
             assert any("event=serving" in line for line in daemon.stderr)

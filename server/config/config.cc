@@ -11,6 +11,7 @@
 #include "absl/strings/str_join.h"
 #include "absl/strings/strip.h"
 #include "proto/text/byte_count.h"
+#include "server/clock/day_hours.h"
 #include "server/config/keys.h"
 #include "server/log/log.h"
 
@@ -165,6 +166,11 @@ absl::Status Check(const Config& config) {
       (absl::StartsWith(config.metrics_listen, "unix:") || !IsAddress(config.metrics_listen))) {
     return absl::InvalidArgumentError(
         absl::StrCat("metrics: \"", config.metrics_listen, "\" is not host:port"));
+  }
+  if (!ParseDayHours(config.idle_tuning_hours)) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("tuner.hours: \"", config.idle_tuning_hours,
+                     "\" is not allowed; give two hours of 0 to 24, such as \"22-6\""));
   }
   log::Level level;
   if (!log::ParseLevel(config.log_level, &level)) {

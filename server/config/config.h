@@ -61,6 +61,11 @@ struct Config {
   int64_t compile_memory_limit_bytes = int64_t{4} << 30;
   int unused_minutes_limit = 60;  // of programs
   bool programs_shared = true;    // among users
+  bool idle_tuning = true;
+  std::string idle_tuning_hours;  // "22-6" (clock/day_hours.h); empty: always
+  int idle_tuning_quiet_seconds = 60;
+  int idle_tuning_width = 4;
+  int tuning_seconds_limit = 3600;  // of a user's tuning
   // Names of passes (compiler/pipeline.h).
   std::vector<std::string> disabled_passes;
   std::vector<std::string> dumped_passes;

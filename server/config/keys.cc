@@ -26,6 +26,7 @@ constexpr Section kSections[] = {
     {"fairness", "How users share devices."},
     {"compiler", "Limits of one kernel's compilation; aids for debugging."},
     {"programs", "Compiled programs."},
+    {"tuner", "Searches for faster kernels: those of `kiln tune`, and the daemon's own."},
     {"memory",
      "By default CPU devices may use three quarters of the machine's memory, and clients' "
      "data in the daemon another sixth; the rest is for the process itself."},
@@ -189,6 +190,36 @@ constexpr Key kKeys[] = {
      .meaning = "Users who send the same graph share its program and the kernels in the cache. "
                 "Otherwise each user has separate ones, so that the time to compile a graph does "
                 "not reveal whether another user has compiled it."},
+    {.path = "tuner.idle",
+     .flag = "idle_tuning",
+     .member = &Config::idle_tuning,
+     .meaning = "Searches for faster kernels while users do nothing, those first on which they "
+                "spend most device time. Later definitions of a program have the kernels that were "
+                "found, whose sums may be rounded differently. A user's work pauses a search at "
+                "once."},
+    {.path = "tuner.hours",
+     .member = &Config::idle_tuning_hours,
+     .meaning = "The hours of the day in which the daemon searches by itself, in local time: "
+                "\"22-6\". Empty: always."},
+    {.path = "tuner.quiet_seconds",
+     .member = &Config::idle_tuning_quiet_seconds,
+     .meaning = "How long no user's work must have been queued or running on a device before the "
+                "daemon searches there, or goes on. For a CPU device, on all devices.",
+     .unit = "seconds",
+     .min = 1},
+    {.path = "tuner.width",
+     .member = &Config::idle_tuning_width,
+     .meaning = "Settings that each round of the daemon's own searches starts from. A kernel that "
+                "was searched with at least this width is not searched again.",
+     .unit = "settings",
+     .min = 1,
+     .max = 64},
+    {.path = "tuner.seconds_limit",
+     .member = &Config::tuning_seconds_limit,
+     .meaning = "Time of one `kiln tune`, which keeps others from tuning on the device.",
+     .unit = "seconds",
+     .min = 1,
+     .max = 86400},
     {.path = "memory.host_limit",
      .flag = "host_memory_limit",
      .member = &Config::host_memory_limit_bytes,

@@ -66,6 +66,7 @@ Dispatcher::Waiting Dispatcher::Take(FairQueue::Item item) {
   KILN_CHECK_NE(waiting.work, nullptr) << "item " << item;
   waiting_.erase(found);
   if (waiting.begun) --begun_;
+  if (waiting.work->is_users()) --users_work_;
   KILN_CHECK_GE(begun_, 0);
   return waiting;
 }
@@ -73,6 +74,7 @@ Dispatcher::Waiting Dispatcher::Take(FairQueue::Item item) {
 void Dispatcher::PutBack(FairQueue::Item item, Waiting waiting) {
   KILN_CHECK_NE(waiting.work, nullptr) << "item " << item;
   if (waiting.begun) ++begun_;
+  if (waiting.work->is_users()) ++users_work_;
   const bool is_new = waiting_.emplace(item, std::move(waiting)).second;
   KILN_CHECK(is_new) << "item " << item << " is queued twice";
 }
@@ -80,7 +82,13 @@ void Dispatcher::PutBack(FairQueue::Item item, Waiting waiting) {
 void Dispatcher::Enqueue(FairQueue::FlowId flow, std::shared_ptr<Work> work) {
   const absl::Status refused = Queue(flow, work);
   if (!refused.ok()) return work->Fail(refused);
+  if (on_users_work_ && work->is_users()) on_users_work_();
   SubmitWaiting();
+}
+
+UsersWork Dispatcher::users_work() const {
+  absl::MutexLock lock(&mutex_);
+  return {.is_there = users_work_ > 0, .last = last_users_work_};
 }
 
 absl::Status Dispatcher::Queue(FairQueue::FlowId flow, const std::shared_ptr<Work>& work) {
@@ -96,6 +104,7 @@ absl::Status Dispatcher::Queue(FairQueue::FlowId flow, const std::shared_ptr<Wor
   const FairQueue::Item item = next_item_++;
   if (!queue_.flows().Push(flow, item, predicted)) return SessionEnded();
   PutBack(item, Waiting{work, now});
+  if (work->is_users()) last_users_work_ = now;
   if (is_logged) unlogged_.push_back({item, std::move(label), predicted, queue_.flows().size()});
   KILN_VALIDATE(*this, entries());
   return absl::OkStatus();
@@ -124,14 +133,24 @@ void Dispatcher::LogChosen(const DeviceQueue::Start& start, const Work& work, ab
                             {"in_flight", absl::StrCat(in_flight)}});
 }
 
+void Dispatcher::ForgetHanded(int64_t ticket) {
+  const auto found = handed_.find(ticket);
+  if (found == handed_.end()) return;
+  if (found->second.is_users) --users_work_;
+  handed_.erase(found);
+}
+
 void Dispatcher::Finished(int64_t ticket, double seconds) {
+  const absl::Time now = now_();
   mutex_.Lock();
   if (!queue_.Finished(ticket, seconds)) {
     mutex_.Unlock();
     return;
   }
   device_seconds_ += seconds;
-  handed_.erase(ticket);
+  if (const auto found = handed_.find(ticket); found != handed_.end() && found->second.is_users)
+    last_users_work_ = now;
+  ForgetHanded(ticket);
   parked_begun_.erase(ticket);
   KILN_VALIDATE(*this, entries());
   // With the lock still held: once it is released and nothing runs, a thread that waits for that
@@ -164,8 +183,10 @@ void Dispatcher::SubmitWaitingAndUnlock() {
       continue;
     }
     Waiting waiting = Take(start->item);
-    const bool is_new = handed_.emplace(start->ticket, waiting.work).second;
+    const bool is_users = waiting.work->is_users();
+    const bool is_new = handed_.emplace(start->ticket, HandedOver{waiting.work, is_users}).second;
     KILN_CHECK(is_new) << "ticket " << start->ticket;
+    if (is_users) ++users_work_;
     KILN_VALIDATE(*this, entries());
     const int64_t queued = queue_.flows().size();
     const int64_t in_flight = queue_.in_flight();
@@ -223,8 +244,8 @@ void Dispatcher::StopInFlight(const absl::Status& why) {
   std::vector<std::shared_ptr<Work>> running;
   {
     absl::MutexLock lock(&mutex_);
-    for (const auto& [ticket, work] : handed_)
-      if (auto one = work.lock()) running.push_back(std::move(one));
+    for (const auto& [ticket, handed] : handed_)
+      if (auto one = handed.work.lock()) running.push_back(std::move(one));
   }
   for (const auto& work : running) work->Stop(why);
 }
@@ -267,7 +288,7 @@ absl::Status Dispatcher::Settle(const DeviceQueue::Start& start,
                                 const absl::StatusOr<Work::Handed>& handed, double next_seconds,
                                 Waiting* waiting) {
   // Finished was not called for it, and will not be.
-  if (!handed.ok() || *handed == Work::Handed::kNoRoom) handed_.erase(start.ticket);
+  if (!handed.ok() || *handed == Work::Handed::kNoRoom) ForgetHanded(start.ticket);
   if (!handed.ok()) {
     // It took no time on the device, so its flow gets back the whole charge.
     queue_.Refused(start.ticket);
@@ -334,15 +355,18 @@ void Dispatcher::Validate() const {
   KILN_CHECK_EQ(queue_.flows().size(), items.size());
   for (const FairQueue::Item item : items)
     KILN_CHECK(waiting_.contains(item)) << "item " << item << " is in the queue only";
-  int64_t begun = 0;
+  int64_t begun = 0, users = 0;
   for (const auto& [item, waiting] : waiting_) {
     KILN_CHECK_LT(item, next_item_);
     KILN_CHECK_NE(waiting.work, nullptr) << "item " << item;
     begun += waiting.begun ? 1 : 0;
+    users += waiting.work->is_users() ? 1 : 0;
     // Settle refuses such work if it comes back after Stop.
     KILN_CHECK(stopped_.ok() || waiting.begun) << "item " << item;
   }
   KILN_CHECK_EQ(begun, begun_);
+  for (const auto& [ticket, handed] : handed_) users += handed.is_users ? 1 : 0;
+  KILN_CHECK_EQ(users, users_work_);
   const std::vector<int64_t> in_flight = queue_.InFlight(), parked = queue_.Parked();
   KILN_CHECK_EQ(in_flight.size() + parked.size(), handed_.size());
   for (const auto* tickets : {&in_flight, &parked})

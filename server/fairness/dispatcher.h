@@ -48,10 +48,18 @@ class Work {
   virtual void Stop(const absl::Status& why) {}
   // False: it was cancelled or has failed, so DropUnwanted may drop it.
   virtual bool is_wanted() const { return true; }
+  // False: it is the daemon's own, and says nothing about whether users need the device.
+  virtual bool is_users() const { return true; }
   // Its name in the log.
   virtual std::string label() const = 0;
   // The part that was not handed over will not run. Called at most once.
   virtual void Fail(const absl::Status& status) = 0;
+};
+
+// Whether users need a device.
+struct UsersWork {
+  bool is_there = false;  // some of it waits or is on the device
+  absl::Time last;        // when some of it last came or ended; at first, when the queue was made
 };
 
 // Thread-safe.
@@ -59,7 +67,11 @@ class Dispatcher {
  public:
   // `device`: its name in the log.
   Dispatcher(std::string device, std::function<absl::Time()> now, QueueLimits limits = {})
-      : device_(std::move(device)), now_(std::move(now)), limits_(limits), queue_(limits) {}
+      : device_(std::move(device)),
+        now_(std::move(now)),
+        limits_(limits),
+        queue_(limits),
+        last_users_work_(now_()) {}
 
   const QueueLimits& limits() const { return limits_; }
 
@@ -116,6 +128,13 @@ class Dispatcher {
   // `timeout` passes first.
   bool WaitIdle(absl::Duration timeout) ABSL_LOCKS_EXCLUDED(mutex_);
 
+  // `observer` is called without a lock each time that users' work comes, before it is started. It
+  // returns quickly, and calls nothing of this object. Requires: nothing was queued yet.
+  void SetUsersWorkObserver(std::function<void()> observer) {
+    on_users_work_ = std::move(observer);
+  }
+  UsersWork users_work() const ABSL_LOCKS_EXCLUDED(mutex_);
+
   // The number of waiting items.
   int64_t queued() const ABSL_LOCKS_EXCLUDED(mutex_);
   // Of the lists on the device.
@@ -128,6 +147,11 @@ class Dispatcher {
     std::shared_ptr<Work> work;
     absl::Time since;
     bool begun = false;  // a part of it was handed over
+  };
+  // A list in flight, or a parked one.
+  struct HandedOver {
+    std::weak_ptr<Work> work;
+    bool is_users = false;
   };
   // An event for the log.
   struct Queued {
@@ -150,6 +174,8 @@ class Dispatcher {
   // error that it fails with.
   absl::Status Settle(const DeviceQueue::Start& start, const absl::StatusOr<Work::Handed>& handed,
                       double next_seconds, Waiting* waiting) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  // The list has ended, or never reached the device.
+  void ForgetHanded(int64_t ticket) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   Waiting Take(FairQueue::Item item) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void PutBack(FairQueue::Item item, Waiting waiting) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   // Fails work that has left the queue, and starts work that may have waited for its memory.
@@ -171,10 +197,12 @@ class Dispatcher {
   mutable absl::Mutex mutex_;
   DeviceQueue queue_ ABSL_GUARDED_BY(mutex_);
   absl::flat_hash_map<int64_t, Waiting> waiting_ ABSL_GUARDED_BY(mutex_);
-  int64_t begun_ ABSL_GUARDED_BY(mutex_) = 0;                          // of waiting_
-  absl::flat_hash_set<int64_t> parked_begun_ ABSL_GUARDED_BY(mutex_);  // tickets
-  // By ticket: the lists in flight, and the parked ones.
-  absl::flat_hash_map<int64_t, std::weak_ptr<Work>> handed_ ABSL_GUARDED_BY(mutex_);
+  int64_t begun_ ABSL_GUARDED_BY(mutex_) = 0;                                // of waiting_
+  absl::flat_hash_set<int64_t> parked_begun_ ABSL_GUARDED_BY(mutex_);        // tickets
+  absl::flat_hash_map<int64_t, HandedOver> handed_ ABSL_GUARDED_BY(mutex_);  // by ticket
+  int64_t users_work_ ABSL_GUARDED_BY(mutex_) = 0;  // of waiting_ and handed_
+  absl::Time last_users_work_ ABSL_GUARDED_BY(mutex_);
+  std::function<void()> on_users_work_;  // may be null
   // Bounded by the work that is enqueued while one list is handed to the device.
   std::vector<Queued> unlogged_ ABSL_GUARDED_BY(mutex_);
   FairQueue::Item next_item_ ABSL_GUARDED_BY(mutex_) = 1;

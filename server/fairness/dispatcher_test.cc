@@ -63,6 +63,48 @@ class DispatcherTest : public testing::Test {
   Dispatcher dispatcher_{"cpu:0", absl::Now, QueueLimits{.in_flight_max = 4, .slice_seconds = 4.0}};
 };
 
+class DaemonsWork : public RecordedWork {
+ public:
+  using RecordedWork::RecordedWork;
+  bool is_users() const override { return false; }
+};
+
+TEST_F(DispatcherTest, KnowsWhetherUsersNeedTheDevice) {
+  absl::Time now = absl::UnixEpoch();
+  Dispatcher dispatcher(
+      "cpu:0", [&] { return now; }, QueueLimits{.slice_seconds = 4.0});
+  int seen = 0;
+  dispatcher.SetUsersWorkObserver([&] { ++seen; });
+  const auto flow = dispatcher.AddFlow("ann", 1);
+  const auto add = [&](auto work) { dispatcher.Enqueue(flow, std::move(work)); };
+  now += absl::Seconds(10);
+  add(std::make_shared<DaemonsWork>(&journal_, "own", 9.0));
+  EXPECT_FALSE(dispatcher.users_work().is_there);
+  EXPECT_EQ(dispatcher.users_work().last, absl::UnixEpoch());
+  EXPECT_EQ(seen, 0);
+  // It waits, runs, and ends.
+  add(std::make_shared<RecordedWork>(&journal_, "users", 9.0));
+  EXPECT_TRUE(dispatcher.users_work().is_there);
+  EXPECT_EQ(dispatcher.users_work().last, absl::UnixEpoch() + absl::Seconds(10));
+  EXPECT_EQ(seen, 1);
+  dispatcher.Finished(journal_.tickets[0], 9.0);
+  EXPECT_THAT(journal_.submitted, ElementsAre("own", "users"));
+  EXPECT_TRUE(dispatcher.users_work().is_there);
+  now += absl::Seconds(10);
+  dispatcher.Finished(journal_.tickets[1], 9.0);
+  EXPECT_FALSE(dispatcher.users_work().is_there);
+  EXPECT_EQ(dispatcher.users_work().last, absl::UnixEpoch() + absl::Seconds(20));
+  // Work that is refused, or leaves the queue, is not there either.
+  add(std::make_shared<RecordedWork>(&journal_, "bad", 1.0, absl::InternalError("bad")));
+  add(std::make_shared<DaemonsWork>(&journal_, "own", 9.0));
+  add(std::make_shared<RecordedWork>(&journal_, "left", 9.0));
+  EXPECT_TRUE(dispatcher.users_work().is_there);
+  dispatcher.RemoveFlow(flow);
+  EXPECT_FALSE(dispatcher.users_work().is_there);
+  dispatcher.Finished(journal_.tickets.back(), 9.0);
+  EXPECT_EQ(seen, 3);
+}
+
 // As for a device that is closed when idle. Sanitizers detect late accesses.
 TEST(Dispatcher, MayBeDestroyedOnceItIsIdle) {
   for (int i = 0; i < 1000; ++i) {

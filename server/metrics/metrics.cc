@@ -83,8 +83,10 @@ struct Metrics::Implementation {
                           .Name("kiln_tune_kernels_total")
                           .Help("Kernels whose schedules were searched, by outcome.")
                           .Register(*registry)),
-        tune_seconds(AddCounter(*registry, "kiln_tune_seconds_total",
-                                "Time spent on searches for schedules.")),
+        tune_seconds(BuildCounter()
+                         .Name("kiln_tune_seconds_total")
+                         .Help("Time spent on searches for schedules.")
+                         .Register(*registry)),
         received(AddCounter(*registry, "kiln_received_bytes_total",
                             "Tensor and blob bytes from clients.")),
         sent(AddCounter(*registry, "kiln_sent_bytes_total", "Tensor bytes to clients.")),
@@ -119,7 +121,7 @@ struct Metrics::Implementation {
   Counter* kernel_rejected;
   prometheus::Family<Counter>& tune_candidates;
   prometheus::Family<Counter>& tuned_kernels;
-  Counter* tune_seconds;
+  prometheus::Family<Counter>& tune_seconds;
   Counter* received;
   Counter* sent;
   Counter* abandoned;
@@ -159,14 +161,19 @@ void Metrics::KernelCacheLookup(bool hit) {
   (hit ? implementation_->kernel_hits : implementation_->kernel_misses)->Increment();
 }
 void Metrics::KernelCacheRejected() { implementation_->kernel_rejected->Increment(); }
-void Metrics::TuneTried(int timed, int refused) {
-  implementation_->tune_candidates.Add({{"outcome", "timed"}}).Increment(timed);
-  implementation_->tune_candidates.Add({{"outcome", "refused"}}).Increment(refused);
+void Metrics::TuneTried(std::string_view origin, int timed, int refused) {
+  auto& family = implementation_->tune_candidates;
+  family.Add({{"origin", std::string(origin)}, {"outcome", "timed"}}).Increment(timed);
+  family.Add({{"origin", std::string(origin)}, {"outcome", "refused"}}).Increment(refused);
 }
-void Metrics::KernelTuned(std::string_view outcome) {
-  implementation_->tuned_kernels.Add({{"outcome", std::string(outcome)}}).Increment();
+void Metrics::KernelTuned(std::string_view origin, std::string_view outcome) {
+  implementation_->tuned_kernels
+      .Add({{"origin", std::string(origin)}, {"outcome", std::string(outcome)}})
+      .Increment();
 }
-void Metrics::TuneEnded(double seconds) { implementation_->tune_seconds->Increment(seconds); }
+void Metrics::TuneEnded(std::string_view origin, double seconds) {
+  implementation_->tune_seconds.Add({{"origin", std::string(origin)}}).Increment(seconds);
+}
 void Metrics::Received(int64_t bytes) {
   implementation_->received->Increment(static_cast<double>(bytes));
 }

@@ -99,12 +99,14 @@ class Metrics {
   void KernelCacheLookup(bool hit);
   // A row of the cache on disk was not what the daemon had stored.
   void KernelCacheRejected();
+  // `origin`, who wanted a search, is one of a few words: tuner::OriginName.
+  //
   // Candidates of a search for a kernel's schedule: those that were timed, and those that cannot be
   // chosen.
-  void TuneTried(int timed, int refused);
+  void TuneTried(std::string_view origin, int timed, int refused);
   // `outcome`, one of a few words: tuner::TuneStateName.
-  void KernelTuned(std::string_view outcome);
-  void TuneEnded(double seconds);
+  void KernelTuned(std::string_view origin, std::string_view outcome);
+  void TuneEnded(std::string_view origin, double seconds);
   void Received(int64_t bytes);
   void Sent(int64_t bytes);
   // A failed call or operation.

@@ -38,9 +38,9 @@ void Exercise(Metrics& metrics) {
   metrics.ScheduleRefused();
   metrics.ProgramCacheLookup(true);
   metrics.KernelCacheLookup(false);
-  metrics.TuneTried(/*timed=*/5, /*refused=*/2);
-  metrics.KernelTuned("faster");
-  metrics.TuneEnded(1.5);
+  metrics.TuneTried("asked", /*timed=*/5, /*refused=*/2);
+  metrics.KernelTuned("idle", "faster");
+  metrics.TuneEnded("idle", 1.5);
   metrics.Received(100);
   metrics.Sent(7);
   metrics.Failed(absl::StatusCode::kInvalidArgument);
@@ -69,10 +69,10 @@ TEST(Metrics, ShowsWhatHappened) {
         "program=\"a87a8ab9ef22\",le=\"0.001\"} 0",
         "kiln_errors_total{code=\"invalid_argument\"} 1",
         "kiln_abandoned_calls_total 1",
-        "kiln_tune_candidates_total{outcome=\"timed\"} 5",
-        "kiln_tune_candidates_total{outcome=\"refused\"} 2",
-        "kiln_tune_kernels_total{outcome=\"faster\"} 1",
-        "kiln_tune_seconds_total 1.5",
+        "kiln_tune_candidates_total{origin=\"asked\",outcome=\"timed\"} 5",
+        "kiln_tune_candidates_total{origin=\"asked\",outcome=\"refused\"} 2",
+        "kiln_tune_kernels_total{origin=\"idle\",outcome=\"faster\"} 1",
+        "kiln_tune_seconds_total{origin=\"idle\"} 1.5",
         "kiln_received_bytes_total 100",
         "kiln_device_memory_used_bytes{device=\"cpu:0\"} 10",
         "kiln_device_memory_cached_bytes{device=\"cpu:0\"} 5",

@@ -38,18 +38,23 @@ TrialsInProcesses(TrialCommand command) {
              const kernel::Kernel& kernel,
              runtime::ManagedDevice& device) -> absl::StatusOr<std::unique_ptr<TrialRunner>> {
     if (absl::Status status = device.CheckUsable(/*new_work=*/true); !status.ok()) return status;
-    auto memory = device.pool()->Reserve(DeviceTrials::BytesOf(kernel, device.info().target),
-                                         AccountOfTrials(device));
-    if (!memory.ok()) return memory.status();
     ProcessTrials::Options options;
-    options.charge = *std::move(memory);
+    options.charge =
+        [pool = device.pool(), bytes = DeviceTrials::BytesOf(kernel, device.info().target),
+         account = AccountOfTrials(device)]() -> absl::StatusOr<std::shared_ptr<const void>> {
+      auto memory = pool->Reserve(bytes, account);
+      if (!memory.ok()) return memory.status();
+      return std::shared_ptr<const void>(*std::move(memory));
+    };
     options.command = command(device.info());
+    options.repeats = false;  // another process must not start while the device waits
     options.on_lost = [name = kernel.name, on = device.name()](const std::string& why) {
       log::Warning("trial_process_lost", {{"kernel", name}, {"device", on}, {"why", why}});
     };
     auto trials =
         ProcessTrials::MakeUnopened(kernel, device.info().target, kSeed, std::move(options));
-    return std::make_unique<FairTrials>(std::move(trials), device.dispatcher(),
+    if (!trials.ok()) return trials.status();
+    return std::make_unique<FairTrials>(*std::move(trials), device.dispatcher(),
                                         FairTrials::Options{.step_seconds = 0,
                                                             .steady_now = device.clock().steady,
                                                             .label = "trial of " + kernel.name});

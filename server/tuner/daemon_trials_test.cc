@@ -9,6 +9,8 @@
 #include "drivers/cpu/driver.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "server/buffers/account.h"
+#include "server/buffers/pool.h"
 #include "server/tuner/device_trials.h"
 
 namespace kiln::tuner {
@@ -68,15 +70,28 @@ TEST_F(DaemonTrialsTest, TheirMemoryIsChargedToTheDevice) {
   auto runner = make(kernel_, *device_);
   ASSERT_TRUE(runner.ok()) << runner.status();
   EXPECT_EQ(device_->pool()->used_bytes(), DeviceTrials::BytesOf(kernel_, device_->info().target));
+  // Users get it while the trials are paused.
+  (*runner)->Pause();
+  EXPECT_EQ(device_->pool()->used_bytes(), 0);
+  (*runner)->Resume();
+  EXPECT_EQ((*runner)->Prepare({}), absl::OkStatus());
+  EXPECT_EQ(device_->pool()->used_bytes(), DeviceTrials::BytesOf(kernel_, device_->info().target));
+  (*runner)->Pause();
+  (*runner)->Resume();
+  auto users = device_->pool()->Reserve(device_->pool()->total_bytes(),
+                                        std::make_shared<buffers::Account>());
+  ASSERT_TRUE(users.ok()) << users.status();
+  EXPECT_TRUE(absl::IsUnavailable((*runner)->Prepare({})));
+  users->reset();
+  EXPECT_EQ((*runner)->Prepare({}), absl::OkStatus());
   runner->reset();
   EXPECT_EQ(device_->pool()->used_bytes(), 0);
 }
 
 TEST_F(DaemonTrialsTest, TheirMemoryIsBounded) {
-  const auto make = TrialsInProcesses([](const drivers::DeviceInfo&) {
-    ADD_FAILURE() << "no process is needed";
-    return std::vector<std::string>();
-  });
+  // No process is needed.
+  const auto make = TrialsInProcesses(
+      [](const drivers::DeviceInfo&) { return std::vector<std::string>{"/no/such/program"}; });
   const int64_t bytes = DeviceTrials::BytesOf(kernel_, device_->info().target);
   std::string why_none;
   auto devices = drivers::cpu::CpuDriver({.threads_per_device = 1}).Enumerate(&why_none);

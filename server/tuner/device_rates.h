@@ -68,7 +68,7 @@ struct Roofline {
 bool IsBeaten(const Roofline& roofline, double seconds);
 
 // Counts each accessed element once, in the caches if all of them fit, and loops that are not
-// divided among threads at one thread's rate. What was not measured limits nothing.
+// divided among threads at one thread's rate. An unmeasured rate limits nothing.
 Roofline RooflineOf(const kernel::Kernel& kernel, const DeviceRates& rates);
 // The same for a canonical kernel's text.
 Roofline RooflineOf(const std::string& kernel, const DeviceRates& rates);

@@ -19,6 +19,10 @@ constexpr double kWeightMin = 1.0 / quota::kUsualWeight;
 // A loop that waits for each of its runs lets one step in between two of them.
 constexpr double kStepsInASlice = 8;
 
+// A step of a trial process that was lost is repeated once; the rest is for what else may abort
+// one.
+constexpr int kAttemptsMax = 4;
+
 // A list of this length is alone on the device: the queue hands it over when nothing is in flight,
 // and nothing else until it has ended.
 double SecondsAlone(const fairness::QueueLimits& limits) { return limits.credit_seconds(); }
@@ -56,6 +60,8 @@ class FairTrials::Turn : public fairness::Work {
     state_ = State::kEnded;
   }
 
+  bool is_users() const override { return false; }
+
   bool is_wanted() const override {
     absl::MutexLock lock(&mutex_);
     return failure_.ok();
@@ -64,17 +70,11 @@ class FairTrials::Turn : public fairness::Work {
   // The turn ends at once, so that nothing waits for the step. The thread that runs it finds
   // `why` when it returns.
   void Stop(const absl::Status& why) override {
-    {
-      absl::MutexLock lock(&mutex_);
-      if (state_ == State::kEnded || !failure_.ok()) return;
-      failure_ = why;
-      if (state_ == State::kWaits) return;
-      ++stopping_;
-    }
-    interrupt_(why);
-    Finish();
-    absl::MutexLock lock(&mutex_);
-    --stopping_;
+    GiveUp(why, [&] { interrupt_(why); });
+  }
+  // The same for a pause, which the runner knows of already.
+  void Pause() {
+    GiveUp(TrialsPaused(), [] {});
   }
 
   // Waits for the turn. Returns why there will be none.
@@ -100,6 +100,20 @@ class FairTrials::Turn : public fairness::Work {
 
   bool Decided() const ABSL_SHARED_LOCKS_REQUIRED(mutex_) { return state_ != State::kWaits; }
   bool IsFree() const ABSL_SHARED_LOCKS_REQUIRED(mutex_) { return stopping_ == 0; }
+
+  void GiveUp(const absl::Status& why, absl::FunctionRef<void()> interrupt) {
+    {
+      absl::MutexLock lock(&mutex_);
+      if (state_ == State::kEnded || !failure_.ok()) return;
+      failure_ = why;
+      if (state_ == State::kWaits) return;
+      ++stopping_;
+    }
+    interrupt();
+    Finish();
+    absl::MutexLock lock(&mutex_);
+    --stopping_;
+  }
 
   // Ends the turn, once.
   double Finish() {
@@ -140,10 +154,11 @@ class FairTrials::FairTrial : public Trial {
     while (times > 0) {
       const int runs = RunsOfAStep(times);
       absl::StatusOr<double> seconds = absl::UnknownError("it has not run");
-      const auto taken =
-          trials_.InTurn(seconds_ * runs, [&] { seconds = trial_->Time(runs, left); });
+      const auto taken = Step({}, seconds_ * runs, [&] {
+        seconds = trial_->Time(runs, left);
+        return seconds.status();
+      });
       if (!taken.ok()) return taken.status();
-      if (!seconds.ok()) return seconds.status();
       seconds_ = *seconds;
       least = std::min(least, *seconds);
       times -= runs;
@@ -157,17 +172,41 @@ class FairTrials::FairTrial : public Trial {
   absl::StatusOr<Outputs> Run(const Inputs& inputs, double seconds_max) override {
     if (absl::Status status = MakeReady(inputs); !status.ok()) return status;
     absl::StatusOr<Outputs> outputs = absl::UnknownError("it has not run");
-    const auto taken =
-        trials_.InTurn(seconds_, [&] { outputs = trial_->Run(inputs, seconds_max); });
+    const auto taken = Step(inputs, seconds_, [&] {
+      outputs = trial_->Run(inputs, seconds_max);
+      return outputs.status();
+    });
     if (!taken.ok()) return taken.status();
     return outputs;
+  }
+
+  absl::Status Load() override {
+    return trials_.Repeat([&] { return trial_->Load(); });
   }
 
  private:
   // Before its turn, so that the device does not wait for it.
   absl::Status MakeReady(const Inputs& inputs) {
-    if (absl::Status status = trial_->Load(); !status.ok()) return status;
-    return trials_.Prepare(inputs);
+    return trials_.Repeat([&] {
+      if (absl::Status status = trial_->Load(); !status.ok()) return status;
+      return trials_.Prepare(inputs);
+    });
+  }
+  // Runs the step in a turn, and again in another one if it is aborted. Returns the seconds of the
+  // last turn, or the step's error. Requires: it is ready.
+  absl::StatusOr<double> Step(const Inputs& inputs, double predicted_seconds,
+                              absl::FunctionRef<absl::Status()> step) {
+    absl::StatusOr<double> taken = 0;
+    bool is_ready = true;
+    const absl::Status status = trials_.Repeat([&] {
+      if (!std::exchange(is_ready, false))
+        if (absl::Status ready = MakeReady(inputs); !ready.ok()) return ready;
+      absl::Status done;
+      taken = trials_.InTurn(predicted_seconds, [&] { done = step(); });
+      return taken.ok() ? done : taken.status();
+    });
+    if (!status.ok()) return status;
+    return taken;
   }
   // One, as long as nothing is known.
   int RunsOfAStep(int times) const {
@@ -195,9 +234,63 @@ FairTrials::FairTrials(std::unique_ptr<TrialRunner> runner, fairness::Dispatcher
 FairTrials::~FairTrials() { dispatcher_.RemoveFlow(flow_); }
 
 absl::StatusOr<std::unique_ptr<Trial>> FairTrials::Load(const drivers::KernelImage& image) {
-  auto trial = runner_->Load(image);
-  if (!trial.ok()) return trial.status();
-  return std::make_unique<FairTrial>(*this, *std::move(trial));
+  std::unique_ptr<Trial> trial;
+  const absl::Status loaded = Repeat([&] {
+    auto made = runner_->Load(image);
+    if (made.ok()) trial = *std::move(made);
+    return made.status();
+  });
+  if (!loaded.ok()) return loaded;
+  return std::make_unique<FairTrial>(*this, std::move(trial));
+}
+
+absl::StatusOr<int64_t> FairTrials::AwaitResume() {
+  absl::MutexLock lock(&mutex_);
+  const auto goes_on = [this]() ABSL_SHARED_LOCKS_REQUIRED(mutex_) {
+    return !is_paused_ || !stopped_.ok();
+  };
+  mutex_.Await(absl::Condition(&goes_on));
+  if (!stopped_.ok()) return stopped_;
+  return pauses_;
+}
+
+absl::Status FairTrials::Repeat(absl::FunctionRef<absl::Status()> attempt) {
+  int aborted = 0;
+  while (true) {
+    const absl::StatusOr<int64_t> pauses_before = AwaitResume();
+    if (!pauses_before.ok()) return pauses_before.status();
+    absl::Status status = attempt();
+    if (!absl::IsAborted(status)) return status;
+    if (pauses() != *pauses_before) continue;
+    if (++aborted == kAttemptsMax) return absl::UnavailableError(status.message());
+  }
+}
+
+int64_t FairTrials::pauses() {
+  absl::MutexLock lock(&mutex_);
+  return pauses_;
+}
+
+void FairTrials::Pause() {
+  std::shared_ptr<Turn> turn;
+  {
+    absl::MutexLock lock(&mutex_);
+    if (is_paused_) return;
+    is_paused_ = true;
+    ++pauses_;
+    turn = turn_;
+  }
+  runner_->Pause();
+  if (turn == nullptr) return;
+  turn->Pause();
+  dispatcher_.DropUnwanted(flow_);
+}
+
+void FairTrials::Resume() {
+  // First the runner, which those who wait use then.
+  runner_->Resume();
+  absl::MutexLock lock(&mutex_);
+  is_paused_ = false;
 }
 
 void FairTrials::Stop(const absl::Status& why) {
@@ -223,6 +316,7 @@ absl::StatusOr<double> FairTrials::InTurn(double predicted_seconds,
   {
     absl::MutexLock lock(&mutex_);
     if (!stopped_.ok()) return stopped_;
+    if (is_paused_) return TrialsPaused();
     turn_ = turn;
   }
   // If Stop is called from now on, the queue refuses the work or Stop drops it.

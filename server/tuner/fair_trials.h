@@ -17,10 +17,11 @@
 
 namespace kiln::tuner {
 
-// Not thread-safe, except Stop. A step is one Run, or as many runs of a Time as fit into
-// `step_seconds`, and has one turn: nothing else is on the device meanwhile, and other users' work
-// comes between two steps. A run that takes longer than a step is a step, because it cannot be
-// divided. Inputs are prepared before the turn.
+// Not thread-safe, except Stop, Pause and Resume. A step is one Run, or as many runs of a Time as
+// fit into `step_seconds`, and has one turn: nothing else is on the device meanwhile, and other
+// users' work comes between two steps. A run that takes longer than a step is a step, because it
+// cannot be divided. Inputs are prepared before the turn, and what a step that has to be repeated
+// needs (ABORTED) is loaded before its next turn.
 //
 // The turns are those of an internal user of the lowest weight and priority. They are charged with
 // all the time that they kept the device from others.
@@ -39,6 +40,10 @@ class FairTrials : public TrialRunner {
   ~FairTrials() override;
 
   absl::Status Prepare(const Inputs& inputs) override { return runner_->Prepare(inputs); }
+  // A step that waits leaves the queue, and one that has its turn gives it up at once. Steps wait
+  // for Resume, and are then repeated: callers notice only that they take longer.
+  void Pause() override ABSL_LOCKS_EXCLUDED(mutex_);
+  void Resume() override ABSL_LOCKS_EXCLUDED(mutex_);
   absl::StatusOr<std::unique_ptr<Trial>> Load(const drivers::KernelImage& image) override;
   // A step that waits fails at once. One that has its turn gives it up at once, and ends as soon as
   // the runner's Stop ends it.
@@ -48,6 +53,12 @@ class FairTrials : public TrialRunner {
   class FairTrial;
   class Turn;
 
+  // Waits while it is paused. Returns the number of pauses until now, or why nothing runs any more.
+  absl::StatusOr<int64_t> AwaitResume() ABSL_LOCKS_EXCLUDED(mutex_);
+  int64_t pauses() ABSL_LOCKS_EXCLUDED(mutex_);
+  // Calls `attempt` until it returns something else than ABORTED. Between calls it waits while it
+  // is paused. UNAVAILABLE if several calls are aborted without a pause.
+  absl::Status Repeat(absl::FunctionRef<absl::Status()> attempt) ABSL_LOCKS_EXCLUDED(mutex_);
   // Runs `step` in a turn, and returns how long it took, or why it did not run or was stopped.
   absl::StatusOr<double> InTurn(double predicted_seconds, absl::FunctionRef<void()> step)
       ABSL_LOCKS_EXCLUDED(mutex_);
@@ -60,6 +71,8 @@ class FairTrials : public TrialRunner {
   absl::Mutex mutex_;
   std::shared_ptr<Turn> turn_ ABSL_GUARDED_BY(mutex_);  // of the step that waits or runs
   absl::Status stopped_ ABSL_GUARDED_BY(mutex_);
+  bool is_paused_ ABSL_GUARDED_BY(mutex_) = false;
+  int64_t pauses_ ABSL_GUARDED_BY(mutex_) = 0;  // that have begun
 };
 
 }  // namespace kiln::tuner

@@ -24,6 +24,7 @@ using kernel::Sample;
 using ::testing::ElementsAre;
 using ::testing::IsEmpty;
 using ::testing::SizeIs;
+using ::testing::UnorderedElementsAre;
 
 constexpr double kAmpleSeconds = 1000;
 
@@ -89,23 +90,36 @@ class ScriptedRunner : public TrialRunner {
   void Stop(const absl::Status& why) override {
     if (!stop_.HasBeenNotified()) stop_.Notify();
   }
+  void Pause() override { events_.Add("pause"); }
+  void Resume() override { events_.Add("resume"); }
   absl::StatusOr<std::unique_ptr<Trial>> Load(const drivers::KernelImage& image) override {
     if (image.name == "bad") return absl::InvalidArgumentError("bad image");
+    if (image.name == "lost") return absl::AbortedError("its process was lost");
     return std::make_unique<ScriptedTrial>(*this);
   }
 
   // Called in each step.
   std::function<void()> in_step = [] {};
+  int aborted = 0;  // steps that will fail with ABORTED
   absl::Notification& stop() { return stop_; }
 
  private:
   class ScriptedTrial : public Trial {
    public:
     explicit ScriptedTrial(ScriptedRunner& runner) : runner_(runner) {}
+    absl::Status Load() override {
+      if (runner_.loads_) runner_.events_.Add("load");
+      return absl::OkStatus();
+    }
     absl::StatusOr<double> Time(int times, double seconds_max) override {
       runner_.events_.Add(absl::StrCat("time ", times));
       runner_.in_step();
       runner_.events_.Advance(runner_.seconds_ * times);
+      if (runner_.aborted > 0) {
+        --runner_.aborted;
+        runner_.loads_ = true;
+        return absl::AbortedError("its process was lost");
+      }
       return runner_.seconds_;
     }
     absl::StatusOr<Outputs> Run(const Inputs& inputs, double seconds_max) override {
@@ -123,6 +137,7 @@ class ScriptedRunner : public TrialRunner {
   Events& events_;
   const double seconds_;
   absl::Notification stop_;
+  bool loads_ = false;  // a process was lost, so that loading is an event
 };
 
 class FairTrialsTest : public ::testing::Test {
@@ -246,7 +261,7 @@ TEST_F(FairTrialsTest, StopEndsAStepThatWaits) {
   trial.join();
   EXPECT_EQ(dispatcher_.queued(), 0);
   EXPECT_EQ(trial_->Time(1, kAmpleSeconds).status(), absl::CancelledError("enough"));
-  EXPECT_THAT(events_.Take(), ElementsAre("user", "prepare odd", "prepare random"));
+  EXPECT_THAT(events_.Take(), ElementsAre("user", "prepare odd"));
   users->Finish();
   EXPECT_TRUE(IsIdle());
 }
@@ -268,6 +283,85 @@ TEST_F(FairTrialsTest, NothingWaitsForAStepThatIsStopped) {
   let_go.Notify();
   trial.join();
   EXPECT_TRUE(IsIdle());
+}
+
+TEST_F(FairTrialsTest, AnAbortedStepIsLoadedWithoutATurnAndRepeated) {
+  runner_->aborted = 2;
+  const auto first = Enqueue(/*ends=*/false);
+  std::thread trial([&] { EXPECT_TRUE(trial_->Time(3, kAmpleSeconds).ok()); });
+  ASSERT_TRUE(OneWaits());
+  std::shared_ptr<UsersWork> second;
+  runner_->in_step = [&] { second = Enqueue(/*ends=*/false), runner_->in_step = [] {}; };
+  first->Finish();
+  // The next user's work has the device, while the candidate is loaded again and waits.
+  ASSERT_TRUE(OneWaits());
+  EXPECT_THAT(events_.Take(), UnorderedElementsAre("user", "prepare random", "time 1", "user",
+                                                   "load", "prepare random"));
+  second->Finish();
+  trial.join();
+  EXPECT_THAT(events_.Take(), ElementsAre("time 1", "load", "prepare random", "time 1", "time 2"));
+  EXPECT_TRUE(IsIdle());
+}
+
+TEST_F(FairTrialsTest, WhatIsAbortedAgainAndAgainHasFailed) {
+  runner_->aborted = 100;
+  EXPECT_EQ(trial_->Time(1, kAmpleSeconds).status(),
+            absl::UnavailableError("its process was lost"));
+  EXPECT_GT(runner_->aborted, 50);
+  drivers::KernelImage lost;
+  lost.name = "lost";
+  EXPECT_TRUE(absl::IsUnavailable(trials_->Load(lost).status()));
+  EXPECT_TRUE(IsIdle());
+}
+
+TEST_F(FairTrialsTest, APausedStepGivesItsTurnUpAndIsRepeated) {
+  absl::Notification begun, let_go;
+  runner_->in_step = [&] {
+    begun.Notify();
+    let_go.WaitForNotification();
+    runner_->in_step = [] {};
+  };
+  std::thread trial([&] { EXPECT_TRUE(trial_->Run({Sample::kOdd}, kAmpleSeconds).ok()); });
+  begun.WaitForNotification();
+  EXPECT_FALSE(IsIdle());
+  trials_->Pause();
+  EXPECT_TRUE(IsIdle());
+  Enqueue(/*ends=*/true);
+  let_go.Notify();
+  EXPECT_THAT(events_.Take(), ElementsAre("prepare odd", "run", "pause", "user"));
+  trials_->Resume();
+  trial.join();
+  EXPECT_THAT(events_.Take(), ElementsAre("resume", "prepare odd", "run"));
+  EXPECT_TRUE(IsIdle());
+}
+
+TEST_F(FairTrialsTest, APausedStepLeavesTheQueue) {
+  const auto users = Enqueue(/*ends=*/false);
+  std::thread trial([&] { EXPECT_TRUE(trial_->Run({Sample::kOdd}, kAmpleSeconds).ok()); });
+  ASSERT_TRUE(OneWaits());
+  trials_->Pause();
+  EXPECT_EQ(dispatcher_.queued(), 0);
+  users->Finish();
+  EXPECT_TRUE(IsIdle());
+  EXPECT_THAT(events_.Take(), ElementsAre("user", "prepare odd", "pause"));
+  trials_->Resume();
+  trial.join();
+  EXPECT_THAT(events_.Take(), ElementsAre("resume", "prepare odd", "run"));
+}
+
+TEST_F(FairTrialsTest, WhatIsPausedCanBeStopped) {
+  trials_->Pause();
+  std::thread trial(
+      [&] { EXPECT_EQ(trial_->Time(1, kAmpleSeconds).status(), absl::CancelledError("enough")); });
+  trials_->Stop(absl::CancelledError("enough"));
+  trial.join();
+  EXPECT_THAT(events_.Take(), ElementsAre("pause"));
+}
+
+TEST_F(FairTrialsTest, StepsAreNoUsersWork) {
+  runner_->in_step = [&] { EXPECT_FALSE(dispatcher_.users_work().is_there); };
+  EXPECT_TRUE(trial_->Time(1, kAmpleSeconds).ok());
+  EXPECT_EQ(dispatcher_.users_work().last, absl::UnixEpoch());
 }
 
 TEST_F(FairTrialsTest, ADeviceThatFailsStopsTheStep) {

@@ -36,6 +36,8 @@ int64_t ArgumentBytes(const kernel::Kernel& kernel) {
   return bytes;
 }
 
+absl::Status Lost() { return absl::AbortedError("its process was lost"); }
+
 double SecondsSince(const workers::SteadyClock& now, workers::SteadyTime begin) {
   return std::chrono::duration<double>(now() - begin).count();
 }
@@ -69,8 +71,9 @@ class ProcessTrials::RemoteTrial : public Trial {
   ProcessTrials& trials_;
   const uint64_t number_;
   const drivers::KernelImage image_;
-  uint64_t generation_ = 0;  // of the process that has it loaded
-  absl::Status failure_;     // it ended a process
+  uint64_t generation_ = 0;   // of the process that has it loaded
+  absl::Status failure_;      // it ended a process
+  bool is_repeated_ = false;  // its next step repeats one whose process was lost
 };
 
 ProcessTrials::ProcessTrials(const kernel::Kernel& kernel, const drivers::Target& target,
@@ -89,22 +92,24 @@ absl::StatusOr<std::unique_ptr<ProcessTrials>> ProcessTrials::Make(const kernel:
                                                                    const drivers::Target& target,
                                                                    uint64_t seed, Options options) {
   auto trials = MakeUnopened(kernel, target, seed, std::move(options));
-  if (absl::Status status = trials->Open(); !status.ok()) return status;
+  if (!trials.ok()) return trials.status();
+  if (absl::Status status = (*trials)->Open(); !status.ok()) return status;
   return trials;
 }
 
-std::unique_ptr<ProcessTrials> ProcessTrials::MakeUnopened(const kernel::Kernel& kernel,
-                                                           const drivers::Target& target,
-                                                           uint64_t seed, Options options) {
-  return std::unique_ptr<ProcessTrials>(
-      new ProcessTrials(kernel, target, seed, std::move(options)));
+absl::StatusOr<std::unique_ptr<ProcessTrials>> ProcessTrials::MakeUnopened(
+    const kernel::Kernel& kernel, const drivers::Target& target, uint64_t seed, Options options) {
+  auto trials =
+      std::unique_ptr<ProcessTrials>(new ProcessTrials(kernel, target, seed, std::move(options)));
+  if (absl::Status status = trials->Charge(); !status.ok()) return status;
+  return trials;
 }
 
 absl::Status ProcessTrials::Prepare(const Inputs& inputs) {
   if (absl::Status status = Open(); !status.ok()) return status;
   // A process that is lost now is replaced by the step that follows.
   const Result result = Ask(PrepareRequest{inputs}, 0, nullptr);
-  return result.lost ? stopped() : result.answer.status();
+  return result.lost ? halted() : result.answer.status();
 }
 
 void ProcessTrials::Stop(const absl::Status& why) {
@@ -113,6 +118,23 @@ void ProcessTrials::Stop(const absl::Status& why) {
   stopped_ = why;
   // The thread that waits for an answer finds the socket closed, and ends the process.
   if (process_ != nullptr) shutdown(process_->socket(), SHUT_RDWR);
+}
+
+void ProcessTrials::Pause() {
+  std::shared_ptr<const void> charge;  // outlives the lock
+  absl::MutexLock lock(&mutex_);
+  if (!stopped_.ok() || is_paused_) return;
+  charge = std::move(charge_);
+  is_paused_ = true;
+  ++pauses_;
+  // A process without a request ends when it finds the socket closed.
+  is_shut_ = process_ != nullptr;
+  if (is_shut_) shutdown(process_->socket(), SHUT_RDWR);
+}
+
+void ProcessTrials::Resume() {
+  absl::MutexLock lock(&mutex_);
+  is_paused_ = false;
 }
 
 absl::StatusOr<std::unique_ptr<Trial>> ProcessTrials::Load(const drivers::KernelImage& image) {
@@ -130,10 +152,15 @@ pid_t ProcessTrials::pid() const {
 absl::StatusOr<double> ProcessTrials::Do(RemoteTrial& trial, const TrialRequest* request,
                                          double seconds_max, Outputs* outputs) {
   if (!trial.failure_.ok()) return trial.failure_;
-  for (bool first = true;; first = false) {
+  const int64_t pauses_before = pauses();
+  const bool is_step = request != nullptr;
+  for (bool first = !is_step || !trial.is_repeated_;; first = false) {
     if (absl::Status status = Open(); !status.ok()) return status;
     Result result = Try(trial, request, seconds_max, outputs);
-    if (absl::Status status = stopped(); !status.ok()) return status;
+    if (absl::Status status = halted(); !status.ok()) return status;
+    // A pause that is over already has ended the process.
+    if (pauses() != pauses_before) return TrialsPaused();
+    if (is_step) trial.is_repeated_ = false;
     const bool wild = absl::IsDataLoss(result.answer.status());
     if (!result.lost && !wild) return result.answer;
     const bool alone = ran_.size() == 1;
@@ -141,7 +168,11 @@ absl::StatusOr<double> ProcessTrials::Do(RemoteTrial& trial, const TrialRequest*
     if (wild) EndProcess();
     // Late answers are not repeated, since each takes long.
     const bool late = absl::IsDeadlineExceeded(result.answer.status());
-    if (first && !late && (!alone || result.killed)) continue;
+    if (first && !late && (!alone || result.killed)) {
+      if (options_.repeats || !is_step) continue;
+      trial.is_repeated_ = true;
+      return Lost();
+    }
     if (alone && !result.killed && !wild) trial.failure_ = result.answer.status();
     return result.answer;
   }
@@ -160,12 +191,31 @@ ProcessTrials::Result ProcessTrials::Try(RemoteTrial& trial, const TrialRequest*
   return Ask(*request, seconds_max, outputs);
 }
 
+absl::Status ProcessTrials::Charge() {
+  if (!options_.charge) return absl::OkStatus();
+  {
+    absl::MutexLock lock(&mutex_);
+    if (charge_ != nullptr) return absl::OkStatus();
+  }
+  auto charge = options_.charge();
+  if (!charge.ok()) return charge.status();
+  absl::MutexLock lock(&mutex_);
+  if (absl::Status status = HaltedLocked(); !status.ok()) return status;
+  charge_ = *std::move(charge);
+  return absl::OkStatus();
+}
+
 absl::Status ProcessTrials::Open() {
-  if (absl::Status status = stopped(); !status.ok()) return status;
+  if (absl::Status status = halted(); !status.ok()) return status;
+  if (absl::Status status = Charge(); !status.ok()) {
+    // That says nothing about a candidate.
+    return absl::IsResourceExhausted(status) ? absl::UnavailableError(status.message()) : status;
+  }
   // One that was ended meanwhile, or says something unasked, is replaced.
   if (const workers::Process* old = process(); old != nullptr && old->IsQuiet())
     return absl::OkStatus();
   EndProcess();
+  const int64_t pauses_before = pauses();
   const auto begin = options_.now();
   auto process = workers::Process::Start(options_.command);
   if (!process.ok()) return process.status();
@@ -174,8 +224,9 @@ absl::Status ProcessTrials::Open() {
   unloaded_.clear();
   {
     absl::MutexLock lock(&mutex_);
-    if (!stopped_.ok()) return stopped_;
+    if (absl::Status status = HaltedLocked(); !status.ok()) return status;
     process_ = *std::move(process);
+    is_shut_ = false;
   }
   const Result result =
       Ask(OpenRequest{.kernel = kernel::Print(kernel_),
@@ -184,8 +235,9 @@ absl::Status ProcessTrials::Open() {
                       .memory_bytes_max = static_cast<uint64_t>(memory_bytes_max_)},
           kOpenSeconds, nullptr);
   overhead_seconds_ = kOverhead * SecondsSince(options_.now, begin);
-  if (absl::Status status = stopped(); !status.ok()) return status;
+  if (absl::Status status = halted(); !status.ok()) return status;
   if (!result.answer.ok()) EndProcess();
+  if (pauses() != pauses_before) return TrialsPaused();
   if (!result.lost) return result.answer.status();
   return absl::UnavailableError(
       absl::StrCat("the process of the trials cannot open the device or the kernel: ",
@@ -242,9 +294,11 @@ Transfer ProcessTrials::ReceiveOutputs(int socket, const workers::Deadline& dead
 // Ends the process, and returns how it failed.
 ProcessTrials::Result ProcessTrials::Lose(Transfer transfer, double seconds_max) {
   std::unique_ptr<workers::Process> process;
+  bool is_meant = false;
   {
     absl::MutexLock lock(&mutex_);
     process = std::move(process_);
+    is_meant = is_shut_ || !stopped_.ok();
   }
   KILN_CHECK_NE(process, nullptr);
   const workers::Ending ending = process->End();
@@ -264,7 +318,7 @@ ProcessTrials::Result ProcessTrials::Lose(Transfer transfer, double seconds_max)
     result.answer = absl::InternalError(absl::StrCat("its process ", ending.ToString(), said));
     result.killed = ending.signal == SIGKILL;
   }
-  if (options_.on_lost && stopped().ok())
+  if (options_.on_lost && !is_meant)
     options_.on_lost(std::string(result.answer.status().message()));
   return result;
 }
@@ -280,9 +334,18 @@ workers::Process* ProcessTrials::process() const {
   return process_.get();
 }
 
-absl::Status ProcessTrials::stopped() const {
+absl::Status ProcessTrials::halted() const {
   absl::MutexLock lock(&mutex_);
-  return stopped_;
+  return HaltedLocked();
+}
+
+absl::Status ProcessTrials::HaltedLocked() const {
+  return stopped_.ok() && is_paused_ ? TrialsPaused() : stopped_;
+}
+
+int64_t ProcessTrials::pauses() const {
+  absl::MutexLock lock(&mutex_);
+  return pauses_;
 }
 
 }  // namespace kiln::tuner

@@ -25,13 +25,16 @@
 
 namespace kiln::tuner {
 
-// Not thread-safe, except Stop. DeviceTrials runs in the process, which opens the device itself.
+// Not thread-safe, except Stop, Pause and Resume. DeviceTrials runs in the process, which opens the
+// device itself.
 //
 // A process that ends, does not answer in time, or answers nonsense is replaced, and trials are
 // loaded again when they are next used. The trial that ran gets an error. If others had run in that
 // process, or something else killed it, they may be the cause, so the trial is first repeated in a
-// new process. A trial that has ended a process alone is not run again: all its later calls return
-// the error.
+// new process: here, or by the caller (`repeats`). A trial that has ended a process alone is not
+// run again: all its later calls return the error.
+//
+// Pause ends the process, so that its memory is free.
 //
 // The system ends the process together with the thread that started it: the one that called Make,
 // Prepare, Load or a trial's method. Another thread may go on with the runner, in a new process.
@@ -47,28 +50,35 @@ class ProcessTrials : public TrialRunner {
     // does not begin: the inputs of large kernels take a while, so four times as long as opening
     // the kernel took is added.
     double patience_seconds = 2;
+    // False: a step that has to be repeated fails with ABORTED, so that the caller can start the
+    // new process (Trial::Load) when nothing waits for it. Its repetition counts as such.
+    bool repeats = true;
     workers::SteadyClock now = std::chrono::steady_clock::now;
-    // Kept as long as there may be a process: what it is charged for. May be null.
-    std::shared_ptr<const void> charge = nullptr;
+    // Charges for the memory of a process. The result is kept as long as there may be one: until a
+    // pause, after which it is called again. May be null.
+    std::function<absl::StatusOr<std::shared_ptr<const void>>()> charge = nullptr;
     // Called for each process that is lost, with the reason. May be null.
     std::function<void(const std::string& why)> on_lost = nullptr;
   };
 
-  // Starts the process. Errors: those of DeviceTrials::Make there, and UNAVAILABLE if no process
-  // can be started or it does not open the device.
+  // Starts the process. Errors: those of the charge, those of DeviceTrials::Make in the process,
+  // and UNAVAILABLE if none can be started or it does not open the device.
   static absl::StatusOr<std::unique_ptr<ProcessTrials>> Make(const kernel::Kernel& kernel,
                                                              const drivers::Target& target,
                                                              uint64_t seed, Options options);
   // The same without the process: the first trial starts it, so that Stop can end it meanwhile, and
-  // returns these errors.
-  static std::unique_ptr<ProcessTrials> MakeUnopened(const kernel::Kernel& kernel,
-                                                     const drivers::Target& target, uint64_t seed,
-                                                     Options options);
+  // returns these errors, except those of the charge.
+  static absl::StatusOr<std::unique_ptr<ProcessTrials>> MakeUnopened(const kernel::Kernel& kernel,
+                                                                     const drivers::Target& target,
+                                                                     uint64_t seed,
+                                                                     Options options);
   ~ProcessTrials() override;
 
   absl::Status Prepare(const Inputs& inputs) override ABSL_LOCKS_EXCLUDED(mutex_);
   // Ends the process.
   void Stop(const absl::Status& why) override ABSL_LOCKS_EXCLUDED(mutex_);
+  void Pause() override ABSL_LOCKS_EXCLUDED(mutex_);
+  void Resume() override ABSL_LOCKS_EXCLUDED(mutex_);
   absl::StatusOr<std::unique_ptr<Trial>> Load(const drivers::KernelImage& image) override;
 
   // For tests: the process, or 0.
@@ -93,6 +103,8 @@ class ProcessTrials : public TrialRunner {
                             Outputs* outputs);
   // The same, once, in the process that there is.
   Result Try(RemoteTrial& trial, const TrialRequest* request, double seconds_max, Outputs* outputs);
+  // Charges for the process, unless that was done since the last pause.
+  absl::Status Charge() ABSL_LOCKS_EXCLUDED(mutex_);
   // Makes sure that there is a process, with the kernel open.
   absl::Status Open() ABSL_LOCKS_EXCLUDED(mutex_);
   Result Ask(const TrialRequest& request, double seconds_max, Outputs* outputs)
@@ -103,7 +115,10 @@ class ProcessTrials : public TrialRunner {
   void EndProcess() ABSL_LOCKS_EXCLUDED(mutex_);
   // Null: there is none. Only this object's user replaces it, so it stays valid for them.
   workers::Process* process() const ABSL_LOCKS_EXCLUDED(mutex_);
-  absl::Status stopped() const ABSL_LOCKS_EXCLUDED(mutex_);
+  // Why nothing can run: it is stopped, or paused.
+  absl::Status halted() const ABSL_LOCKS_EXCLUDED(mutex_);
+  absl::Status HaltedLocked() const ABSL_SHARED_LOCKS_REQUIRED(mutex_);
+  int64_t pauses() const ABSL_LOCKS_EXCLUDED(mutex_);
 
   const kernel::Kernel& kernel_;
   const std::string hardware_;
@@ -117,8 +132,12 @@ class ProcessTrials : public TrialRunner {
   std::set<uint64_t> ran_;   // trials that were sent to this process
   std::vector<uint64_t> unloaded_;
   mutable absl::Mutex mutex_;
+  std::shared_ptr<const void> charge_ ABSL_GUARDED_BY(mutex_);  // what Options::charge returned
   std::unique_ptr<workers::Process> process_ ABSL_GUARDED_BY(mutex_);
   absl::Status stopped_ ABSL_GUARDED_BY(mutex_);
+  bool is_paused_ ABSL_GUARDED_BY(mutex_) = false;
+  int64_t pauses_ ABSL_GUARDED_BY(mutex_) = 0;    // that have begun
+  bool is_shut_ ABSL_GUARDED_BY(mutex_) = false;  // a pause ends the process
 };
 
 }  // namespace kiln::tuner

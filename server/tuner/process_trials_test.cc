@@ -289,6 +289,56 @@ TEST_F(ProcessTrialsTest, StopEndsARunningTrial) {
   EXPECT_THAT(lost_, SizeIs(0));
 }
 
+TEST_F(ProcessTrialsTest, LeavesTheRepetitionToItsCaller) {
+  ProcessTrials::Options options;
+  options.repeats = false;
+  Start(std::move(options));
+  const auto incumbent = Load(Compiled());
+  ASSERT_TRUE(incumbent->Time(1, kAmple).ok());
+  const auto planted = Plant(kInvalid);
+  // The incumbent ran in that process, too.
+  EXPECT_TRUE(absl::IsAborted(planted->Time(1, kAmple).status()));
+  EXPECT_EQ(trials_->pid(), 0);
+  ASSERT_TRUE(planted->Load().ok());
+  const pid_t second = trials_->pid();
+  EXPECT_NE(second, 0);
+  const absl::Status status = planted->Time(1, kAmple).status();
+  EXPECT_EQ(status.code(), absl::StatusCode::kInternal) << status;
+  EXPECT_THAT(lost_, SizeIs(2));
+  EXPECT_EQ(planted->Load(), status);
+  EXPECT_TRUE(incumbent->Time(1, kAmple).ok());
+}
+
+TEST_F(ProcessTrialsTest, APauseEndsTheProcessAndBlamesNobody) {
+  const auto trial = Load(Compiled());
+  const auto endless = Plant(kLoops);
+  std::thread running([&] { EXPECT_TRUE(absl::IsAborted(endless->Time(1, kAmple).status())); });
+  trials_->Pause();
+  running.join();
+  EXPECT_TRUE(absl::IsAborted(trial->Time(1, kAmple).status()));
+  EXPECT_TRUE(absl::IsAborted(trials_->Prepare({Sample::kOdd})));
+  EXPECT_TRUE(absl::IsAborted(trials_->Load(Compiled()).status()));
+  trials_->Resume();
+  EXPECT_TRUE(trial->Time(1, kAmple).ok());
+  // It has failed nowhere.
+  EXPECT_TRUE(endless->Load().ok());
+  EXPECT_THAT(lost_, SizeIs(0));
+  // Pauses may be over before the trial notices them.
+  std::atomic<bool> ended = false;
+  std::thread pauses([&] {
+    while (!ended) {
+      trials_->Pause();
+      trials_->Resume();
+    }
+  });
+  EXPECT_TRUE(absl::IsAborted(endless->Time(1, kAmple).status()));
+  ended = true;
+  pauses.join();
+  EXPECT_TRUE(endless->Load().ok());
+  EXPECT_TRUE(trial->Time(1, kAmple).ok());
+  EXPECT_THAT(lost_, SizeIs(0));
+}
+
 TEST_F(ProcessTrialsTest, TheProcessEndsWithTheRunner) {
   const pid_t pid = trials_->pid();
   ASSERT_EQ(kill(pid, 0), 0);

@@ -120,6 +120,19 @@ std::optional<Row> FindRow(cache::SealedTable& table, const std::string& key) {
   return bytes ? Decode(*bytes) : std::nullopt;
 }
 
+// Returns the text of the setting after this change; nullopt if there was none, or if it is not
+// kept any more.
+std::optional<std::string> TextAt(std::optional<Row> row, uint64_t change) {
+  if (!row) return std::nullopt;
+  if (row->since <= change) return std::move(row->setting.setting);
+  for (auto& [since, text] : row->earlier)
+    if (since <= change) return std::move(text);
+  return std::nullopt;
+}
+
+// The start of the owner in the hardware of a setting.
+constexpr char kOwner[] = ";user=";
+
 }  // namespace
 
 SettingStore::SettingStore(Options options)
@@ -158,41 +171,51 @@ uint64_t SettingStore::Now() const {
   return static_cast<uint64_t>(std::max<int64_t>(absl::ToUnixMicros(now_()), 2));
 }
 
+std::string StoredHardware(const std::string& hardware, const std::string& owner) {
+  return owner.empty() ? hardware : absl::StrCat(hardware, kOwner, owner);
+}
+
 std::optional<std::string> SettingStore::SettingFor(const std::string& kernel,
-                                                    const drivers::Target& target) {
-  std::optional<TunedSetting> found = Find(kernel, target.HardwareKey());
+                                                    const drivers::Target& target,
+                                                    const std::string& owner) {
+  std::optional<TunedSetting> found = Find(kernel, target.HardwareKey(), owner);
   if (!found || found->setting.empty()) return std::nullopt;
   return std::move(found->setting);
 }
 
 std::optional<TunedSetting> SettingStore::Find(const std::string& kernel,
-                                               const std::string& hardware) {
-  std::optional<Row> row = FindRow(table_, KeyOf(kernel, hardware, search::kSettingVersion));
-  if (!row) return std::nullopt;
-  return std::move(row->setting);
+                                               const std::string& hardware,
+                                               const std::string& owner) {
+  std::optional<Row> row =
+      FindRow(table_, KeyOf(kernel, StoredHardware(hardware, owner), search::kSettingVersion));
+  if (row) return std::move(row->setting);
+  return owner.empty() ? std::nullopt : Find(kernel, hardware);
 }
 
 std::optional<std::string> SettingStore::SettingAt(const std::string& kernel,
-                                                   const drivers::Target& target, uint64_t change) {
-  std::optional<Row> row =
-      FindRow(table_, KeyOf(kernel, target.HardwareKey(), search::kSettingVersion));
-  if (!row) return std::nullopt;
-  std::optional<std::string> found;
-  if (row->since <= change) found = std::move(row->setting.setting);
-  for (auto& [since, text] : row->earlier)
-    if (!found && since <= change) found = std::move(text);
+                                                   const drivers::Target& target,
+                                                   const std::string& owner, uint64_t change) {
+  const std::string hardware = target.HardwareKey();
+  std::optional<std::string> found = TextAt(
+      FindRow(table_, KeyOf(kernel, StoredHardware(hardware, owner), search::kSettingVersion)),
+      change);
+  if (!found && !owner.empty())
+    found = TextAt(FindRow(table_, KeyOf(kernel, hardware, search::kSettingVersion)), change);
   return found && found->empty() ? std::nullopt : found;
 }
 
 std::optional<std::string> SettingStore::NearestSetting(const std::string& kernel,
-                                                        const std::string& hardware) {
+                                                        const std::string& hardware,
+                                                        const std::string& owner) {
   const KernelShape shape = ShapeOf(kernel);
+  const std::string owners = StoredHardware(hardware, owner);
   std::optional<std::string> nearest;
   double least = kNotSimilar;
   const absl::Status read = table_.ForEach([&](std::string_view bytes) {
     std::optional<Row> row = Decode(bytes);
     TunedSetting* const other = row ? &row->setting : nullptr;
-    if (!other || other->setting.empty() || other->hardware != hardware ||
+    if (!other || other->setting.empty() ||
+        (other->hardware != hardware && other->hardware != owners) ||
         other->version != search::kSettingVersion || other->kernel == kernel)
       return;
     const double distance = DistanceOf(shape, ShapeOf(other->kernel));
@@ -208,16 +231,24 @@ absl::Status SettingStore::Put(const TunedSetting& setting) {
   absl::MutexLock lock(&put_mutex_);
   const std::string key = KeyOf(setting);
   Row row{.setting = setting};
+  const size_t owner = setting.hardware.find(kOwner);
+  const bool is_owned = owner != std::string::npos;
   std::string before;
-  if (std::optional<Row> old = FindRow(table_, key)) {
+  std::optional<Row> old = FindRow(table_, key);
+  if (old) {
     before = old->setting.setting;
     row.since = old->since;
     row.earlier = std::move(old->earlier);
+  } else if (is_owned) {
+    // Until now the owner's programs had the setting without an owner, also those of before.
+    if (const auto common = Find(setting.kernel, setting.hardware.substr(0, owner)))
+      before = common->setting;
+    row.since = last_change();
   }
   const bool is_change = setting.setting != before;
   if (is_change) {
-    // A kernel without a row had the heuristic's schedule.
-    row.earlier.insert(row.earlier.begin(), {row.since, before});
+    // A kernel without any row had the heuristic's schedule.
+    if (old || !is_owned) row.earlier.insert(row.earlier.begin(), {row.since, before});
     row.earlier.resize(std::min(row.earlier.size(), kEarlierSettingsMax));
     row.since = std::max(Now(), last_change() + 1);
     // First: a number without its change does no harm.
@@ -253,18 +284,30 @@ absl::StatusOr<SettingStore::Imported> SettingStore::Import(std::string_view tex
   const absl::StatusOr<std::vector<TunedSetting>> settings = ParseSettings(text);
   if (!settings.ok()) return settings.status();
   Imported imported;
+  std::vector<std::pair<std::string, int*>> stored;  // keys, and where they count
   for (const TunedSetting& setting : *settings) {
-    const std::optional<Row> known = FindRow(table_, KeyOf(setting));
+    std::string key = KeyOf(setting);
+    const std::optional<Row> known = FindRow(table_, key);
     if (known && known->setting.seconds_after <= setting.seconds_after) {
       ++imported.kept;
       continue;
     }
     if (absl::Status put = Put(setting); !put.ok()) return put;
-    ++(known ? imported.replaced : imported.added);
+    int* const count = known ? &imported.replaced : &imported.added;
+    ++*count;
+    stored.emplace_back(std::move(key), count);
+  }
+  for (const auto& [key, count] : stored) {
+    std::optional<std::string> bytes;
+    table_.Get(key, &bytes);
+    if (bytes) continue;
+    --*count;
+    ++imported.dropped;
   }
   log::Info("settings_imported", {{"added", absl::StrCat(imported.added)},
                                   {"replaced", absl::StrCat(imported.replaced)},
-                                  {"kept", absl::StrCat(imported.kept)}});
+                                  {"kept", absl::StrCat(imported.kept)},
+                                  {"dropped", absl::StrCat(imported.dropped)}});
   return imported;
 }
 

@@ -27,6 +27,10 @@
 
 namespace kiln::tuner {
 
+// Returns the hardware under which a setting is stored that only this user may use; `hardware`
+// itself if `owner` is empty.
+std::string StoredHardware(const std::string& hardware, const std::string& owner);
+
 // Thread-safe. Several daemons may share a folder.
 class SettingStore {
  public:
@@ -50,13 +54,18 @@ class SettingStore {
     int added = 0;
     int replaced = 0;  // the imported one is faster than the one that was there
     int kept = 0;      // the one that was there is at least as fast
+    int dropped = 0;   // the store was full; they are in none of the other numbers
   };
 
   explicit SettingStore(Options options);
 
   // Returns the setting for compiler::Options::tuned; nullopt if there is none, or if nothing was
   // faster than the heuristic's.
-  std::optional<std::string> SettingFor(const std::string& kernel, const drivers::Target& target);
+  //
+  // `owner`, where programs are not shared: the user who compiles. A setting that was found for
+  // that user goes first, then one for all; other users' do not count.
+  std::optional<std::string> SettingFor(const std::string& kernel, const drivers::Target& target,
+                                        const std::string& owner = "");
 
   // Each change of a setting that compilations use has a number, higher than those of all earlier
   // changes, also of earlier daemons: the time in microseconds since 1970, or the number after the
@@ -64,18 +73,21 @@ class SettingStore {
   uint64_t last_change() const { return last_change_.load(std::memory_order_acquire); }
 
   // Returns what SettingFor returned after this change and before the next one. At most
-  // kEarlierSettingsMax replaced settings of a kernel are kept; if all of them are newer, the
-  // result is nullopt.
+  // kEarlierSettingsMax replaced settings of a kernel are kept for each owner and for none; those
+  // whose settings are all newer count as if they had none.
   std::optional<std::string> SettingAt(const std::string& kernel, const drivers::Target& target,
-                                       uint64_t change);
+                                       const std::string& owner, uint64_t change);
 
   // Returns everything about the kernel on this hardware, in the compiler's version of settings.
-  std::optional<TunedSetting> Find(const std::string& kernel, const std::string& hardware);
+  std::optional<TunedSetting> Find(const std::string& kernel, const std::string& hardware,
+                                   const std::string& owner = "");
 
   // Returns the setting of the stored kernel that is most similar to this one, on the same hardware
-  // and in the compiler's version of settings: as text, for a search to start from; nullopt if none
-  // is similar (similar_kernels.h) and has a setting. Reads all settings.
-  std::optional<std::string> NearestSetting(const std::string& kernel, const std::string& hardware);
+  // and in the compiler's version of settings, of this owner or of none: as text, for a search to
+  // start from; nullopt if none is similar (similar_kernels.h) and has a setting. Reads all
+  // settings.
+  std::optional<std::string> NearestSetting(const std::string& kernel, const std::string& hardware,
+                                            const std::string& owner = "");
 
   // Replaces what is stored for the kernel, hardware and version of `setting`. INVALID_ARGUMENT:
   // Check refuses it. FAILED_PRECONDITION, RESOURCE_EXHAUSTED, UNAVAILABLE: it was not stored

@@ -104,6 +104,24 @@ TEST_F(SettingStoreTest, KernelHardwareAndVersionAreTheKey) {
   EXPECT_EQ(store->SettingFor("k\n", other), SettingOf("k").setting);
 }
 
+TEST_F(SettingStoreTest, AnOwnersSettingIsForThatUserOnly) {
+  auto store = Open();
+  const drivers::Target target = Avx2Processor();
+  TunedSetting anns = SettingOf("k");
+  anns.hardware = StoredHardware(target.HardwareKey(), "ann");
+  Put(*store, anns);
+  EXPECT_EQ(store->Find("k\n", target.HardwareKey(), "ann"), anns);
+  EXPECT_FALSE(store->Find("k\n", target.HardwareKey(), "bob"));
+  EXPECT_FALSE(Find(*store, "k"));
+  // One without an owner is for all who have none of their own.
+  TunedSetting common = SettingOf("k");
+  common.setting = "setting 1\nstage 0 form=scalar\n";
+  Put(*store, common);
+  EXPECT_EQ(store->SettingFor("k\n", target, "ann"), anns.setting);
+  EXPECT_EQ(store->SettingFor("k\n", target, "bob"), common.setting);
+  EXPECT_EQ(store->SettingFor("k\n", target), common.setting);
+}
+
 TEST_F(SettingStoreTest, ALaterResultReplacesAnEarlierOne) {
   auto store = Open();
   Put(*store, SettingOf("k", 0.5));
@@ -201,8 +219,13 @@ TEST_F(SettingStoreTest, AnImportIsBounded) {
   std::vector<TunedSetting> settings;
   for (int i = 0; i < 100; ++i) settings.push_back(SettingOf(absl::StrCat("k", i)));
   auto store = Open("a", /*entries_max=*/10);
-  EXPECT_TRUE(store->Import(PrintSettings(settings)).ok());
-  EXPECT_LE(store->GetStatistics().entries, 10);
+  const auto imported = store->Import(PrintSettings(settings));
+  ASSERT_TRUE(imported.ok()) << imported.status();
+  const int64_t kept = store->GetStatistics().entries;
+  EXPECT_LE(kept, 10);
+  EXPECT_GT(kept, 0);
+  EXPECT_EQ(imported->added, kept);
+  EXPECT_EQ(imported->dropped, 100 - kept);
 }
 
 TEST_F(SettingStoreTest, ADamagedOrForeignFileCostsOnlyTheEntries) {
@@ -301,20 +324,73 @@ TEST_F(SettingStoreTest, EarlierSettingsCanBeAskedFor) {
   put("");
   put("c\n");
   const auto expect_all = [&] {
-    EXPECT_EQ(store->SettingAt("k\n", target, 1), std::nullopt);
-    EXPECT_EQ(store->SettingAt("k\n", target, changes[0]), "a\n");
-    EXPECT_EQ(store->SettingAt("k\n", target, changes[1]), "b\n");
-    EXPECT_EQ(store->SettingAt("k\n", target, changes[2]), "b\n");
-    EXPECT_EQ(store->SettingAt("k\n", target, changes[3]), std::nullopt);
-    EXPECT_EQ(store->SettingAt("k\n", target, changes[4]), "c\n");
-    EXPECT_EQ(store->SettingAt("k\n", target, changes[4] + 99), "c\n");
-    EXPECT_EQ(store->SettingAt("none\n", target, changes[4]), std::nullopt);
+    EXPECT_EQ(store->SettingAt("k\n", target, "", 1), std::nullopt);
+    EXPECT_EQ(store->SettingAt("k\n", target, "", changes[0]), "a\n");
+    EXPECT_EQ(store->SettingAt("k\n", target, "", changes[1]), "b\n");
+    EXPECT_EQ(store->SettingAt("k\n", target, "", changes[2]), "b\n");
+    EXPECT_EQ(store->SettingAt("k\n", target, "", changes[3]), std::nullopt);
+    EXPECT_EQ(store->SettingAt("k\n", target, "", changes[4]), "c\n");
+    EXPECT_EQ(store->SettingAt("k\n", target, "", changes[4] + 99), "c\n");
+    EXPECT_EQ(store->SettingAt("none\n", target, "", changes[4]), std::nullopt);
   };
   expect_all();
   store = Open();
   EXPECT_EQ(store->last_change(), changes.back());
   expect_all();
   EXPECT_EQ(store->Export()->settings, 2);
+}
+
+TEST_F(SettingStoreTest, AnOwnersEarlierSettingsAreFollowedByThoseWithoutAnOwner) {
+  auto store = Open();
+  const drivers::Target target = Avx2Processor();
+  const auto put = [&](const std::string& owner, const std::string& setting) {
+    TunedSetting tuned = SettingOf("k");
+    tuned.hardware = StoredHardware(target.HardwareKey(), owner);
+    tuned.setting = setting;
+    Put(*store, tuned);
+    return store->last_change();
+  };
+  const uint64_t common = put("", "a\n");
+  // Nothing changes for the owner.
+  EXPECT_EQ(put("ann", "a\n"), common);
+  const uint64_t others = put("", "b\n");
+  const uint64_t own = put("ann", "c\n");
+  // The heuristic's is better for this owner, which is a change.
+  const uint64_t heuristics = put("bob", "");
+  EXPECT_GT(heuristics, own);
+  for (int opened = 0; opened < 2; ++opened) {
+    EXPECT_EQ(store->SettingAt("k\n", target, "ann", 1), std::nullopt);
+    EXPECT_EQ(store->SettingAt("k\n", target, "ann", common), "a\n");
+    EXPECT_EQ(store->SettingAt("k\n", target, "ann", others), "a\n");
+    EXPECT_EQ(store->SettingAt("k\n", target, "ann", own), "c\n");
+    EXPECT_EQ(store->SettingAt("k\n", target, "bob", common), "a\n");
+    EXPECT_EQ(store->SettingAt("k\n", target, "bob", own), "b\n");
+    EXPECT_EQ(store->SettingAt("k\n", target, "bob", heuristics), std::nullopt);
+    EXPECT_EQ(store->SettingAt("k\n", target, "", heuristics), "b\n");
+    store = Open();
+  }
+}
+
+TEST_F(SettingStoreTest, TheNearestSettingIsOfNoOtherOwner) {
+  auto store = Open();
+  const std::string hardware = Avx2Processor().HardwareKey();
+  const auto kernel = [](int elements) {
+    return absl::StrCat("buffer b0 float32[", elements, "] read\nbuffer b1 float32[", elements,
+                        "] write\nstage r0:", elements, "\n  b1[r0] = exp2(b0[r0])\n");
+  };
+  const auto put = [&](const std::string& owner, int elements) {
+    TunedSetting tuned = SettingOf("");
+    tuned.kernel = kernel(elements);
+    tuned.hardware = StoredHardware(hardware, owner);
+    tuned.setting = absl::StrCat(owner, elements, "\n");
+    Put(*store, tuned);
+  };
+  put("", 800);
+  put("ann", 400);
+  EXPECT_EQ(store->NearestSetting(kernel(200), hardware, "ann"), "ann400\n");
+  EXPECT_EQ(store->NearestSetting(kernel(900), hardware, "ann"), "800\n");
+  EXPECT_EQ(store->NearestSetting(kernel(200), hardware, "bob"), "800\n");
+  EXPECT_EQ(store->NearestSetting(kernel(200), hardware), "800\n");
 }
 
 TEST_F(SettingStoreTest, AsManyEarlierSettingsAreKeptAsAreAllowed) {
@@ -326,8 +402,8 @@ TEST_F(SettingStoreTest, AsManyEarlierSettingsAreKeptAsAreAllowed) {
     Put(*store, tuned);
     changes.push_back(store->last_change());
   }
-  EXPECT_EQ(store->SettingAt("k\n", Avx2Processor(), changes[1]), std::nullopt);
-  EXPECT_EQ(store->SettingAt("k\n", Avx2Processor(), changes[2]), "2\n");
+  EXPECT_EQ(store->SettingAt("k\n", Avx2Processor(), "", changes[1]), std::nullopt);
+  EXPECT_EQ(store->SettingAt("k\n", Avx2Processor(), "", changes[2]), "2\n");
 }
 
 TEST_F(SettingStoreTest, AReadOnlyStoreIsUsed) {

@@ -30,7 +30,8 @@ struct Inputs {
   bool operator==(const Inputs&) const = default;
 };
 
-// A loaded candidate.
+// A loaded candidate. ABORTED of any method: nothing is known of it, since the runner was paused or
+// something else ended what the candidate ran in. It has to be repeated, after Load.
 class Trial {
  public:
   virtual ~Trial() = default;
@@ -49,6 +50,9 @@ class Trial {
   virtual absl::StatusOr<Outputs> Run(const Inputs& inputs, double seconds_max) = 0;
 };
 
+// The error of a paused runner's trials.
+inline absl::Status TrialsPaused() { return absl::AbortedError("the trials are paused"); }
+
 class TrialRunner {
  public:
   virtual ~TrialRunner() = default;
@@ -60,6 +64,11 @@ class TrialRunner {
   // Runs that have begun end soon, with this error or one of their own, and later ones fail with
   // it. Thread-safe. An implementation without processes or queues may ignore it.
   virtual void Stop(const absl::Status& why) {}
+
+  // Frees what it can until Resume. Runs that have begun end soon, and they and later ones fail
+  // with ABORTED. Thread-safe. An implementation that holds nothing may ignore both.
+  virtual void Pause() {}
+  virtual void Resume() {}
 
   // Returns the device's error if it refuses the image. The runner must outlive the trial.
   virtual absl::StatusOr<std::unique_ptr<Trial>> Load(const drivers::KernelImage& image) = 0;

@@ -6,6 +6,7 @@
 #include <optional>
 #include <utility>
 
+#include "absl/algorithm/container.h"
 #include "absl/strings/str_cat.h"
 #include "absl/time/time.h"
 #include "compiler/ir/node.h"
@@ -84,7 +85,7 @@ absl::Status CannotTune(const runtime::ManagedDevice& device) {
 
 absl::Status AlreadyTuning(const runtime::ManagedDevice& device, const std::string& program) {
   return errors::WithReason(
-      absl::UnavailableError(absl::StrCat(device.name(), " is already tuning ", program,
+      absl::UnavailableError(absl::StrCat(device.name(), " is already tuning the program ", program,
                                           "; try again when that has ended")),
       "ALREADY_TUNING", {{"device", device.name()}});
 }
@@ -96,65 +97,28 @@ absl::Status Stopped() {
       "TUNING_STOPPED");
 }
 
-absl::Status Cancelled() { return absl::CancelledError("the tuning was cancelled"); }
+// The device is wanted for what a user asks for.
+absl::Status Superseded() { return absl::AbortedError("a user's tuning goes first"); }
 
 }  // namespace
 
-void Cancellation::Cancel() {
-  absl::MutexLock lock(&mutex_);
-  is_cancelled_ = true;
-  if (runner_ != nullptr) runner_->Stop(Cancelled());
-}
-
-bool Cancellation::is_cancelled() const {
-  absl::MutexLock lock(&mutex_);
-  return is_cancelled_;
-}
-
-void Cancellation::SetRunner(TrialRunner* runner) {
-  absl::MutexLock lock(&mutex_);
-  runner_ = runner;
-  if (is_cancelled_ && runner_ != nullptr) runner_->Stop(Cancelled());
-}
+std::string_view OriginName(Origin origin) { return origin == Origin::kIdle ? "idle" : "asked"; }
 
 std::string_view TuneStateName(TuneState state) { return kStateNames[static_cast<int>(state)]; }
-
-std::vector<KernelToTune> KernelsOf(const runtime::Program& program) {
-  const std::vector<compiler::CompiledKernel>& compiled = program.compiled().kernels;
-  const std::vector<runtime::KernelTimes> times = program.kernel_times();
-  KILN_CHECK_EQ(compiled.size(), times.size());
-  std::map<std::pair<std::string, std::string>, size_t> known;  // by hardware and text
-  std::vector<KernelToTune> kernels;
-  for (size_t i = 0; i < compiled.size(); ++i) {
-    runtime::ManagedDevice& device = program.device_of_kernel(i);
-    const auto [at, is_new] =
-        known.try_emplace({device.info().target.HardwareKey(), compiled[i].ir}, kernels.size());
-    if (!is_new) {
-      kernels[at->second].launches += times[i].launches;
-      continue;
-    }
-    kernels.push_back({.name = compiled[i].image.name,
-                       .text = compiled[i].ir,
-                       .device = &device,
-                       .seconds = times[i].median_seconds,
-                       .launches = times[i].launches});
-  }
-  return kernels;
-}
 
 // A runner that Stop and a cancellation stop.
 class Tuner::Running {
  public:
-  Running(Tuner& tuner, TrialRunner& runner, Cancellation* cancellation)
-      : tuner_(tuner), runner_(runner), cancellation_(cancellation) {
-    if (cancellation_ != nullptr) cancellation_->SetRunner(&runner_);
+  Running(Tuner& tuner, TrialRunner& runner, TuningControl& control)
+      : tuner_(tuner), runner_(runner), control_(control) {
+    control_.SetRunner(&runner_);
     absl::MutexLock lock(&tuner_.mutex_);
     const bool is_new = tuner_.running_.insert(&runner_).second;
     KILN_CHECK(is_new);
     if (tuner_.stopped_) runner_.Stop(Stopped());
   }
   ~Running() {
-    if (cancellation_ != nullptr) cancellation_->SetRunner(nullptr);
+    control_.SetRunner(nullptr);
     absl::MutexLock lock(&tuner_.mutex_);
     tuner_.running_.erase(&runner_);
   }
@@ -164,7 +128,7 @@ class Tuner::Running {
  private:
   Tuner& tuner_;
   TrialRunner& runner_;
-  Cancellation* const cancellation_;
+  TuningControl& control_;
 };
 
 // One call of Tune.
@@ -177,7 +141,8 @@ class Tuner::Work {
         kernels_(std::move(kernels)),
         program_(std::move(program)),
         options_(options),
-        start_(parts_.clock.steady()) {
+        control_(options.control != nullptr ? options.control : std::make_shared<TuningControl>()),
+        start_(Now()) {
     Sort(&kernels_);
     for (const KernelToTune& kernel : kernels_) rest_ += WeightOf(kernel);
     all_ = rest_;
@@ -185,6 +150,7 @@ class Tuner::Work {
 
   absl::StatusOr<TuneSummary> Run() {
     log::Info("tune_started", {{"program", program_},
+                               {"origin", std::string(OriginName(options_.origin))},
                                {"kernels", absl::StrCat(kernels_.size())},
                                {"seconds", absl::StrCat(options_.seconds)},
                                {"width", absl::StrCat(options_.width)}});
@@ -194,9 +160,10 @@ class Tuner::Work {
     }
     if (changed_) parts_.on_changed();
     const absl::StatusOr<TuneSummary> result = Result();
-    parts_.metrics->TuneEnded(Elapsed());
+    parts_.metrics->TuneEnded(OriginName(options_.origin), Elapsed());
     log::Info("tune_ended",
               {{"program", program_},
+               {"origin", std::string(OriginName(options_.origin))},
                {"seconds", absl::StrCat(Elapsed())},
                {"faster", absl::StrCat(summary_.faster)},
                {"kept", absl::StrCat(summary_.kept)},
@@ -207,15 +174,17 @@ class Tuner::Work {
   }
 
  private:
-  bool IsCancelled() const {
-    return tuner_.stopped_ ||
-           (options_.cancellation != nullptr && options_.cancellation->is_cancelled());
+  bool IsCancelled() const { return tuner_.stopped_ || control_->is_cancelled(); }
+  // Without pauses.
+  absl::Time Now() const {
+    const absl::Time now = parts_.clock.steady();
+    return now - control_->paused(now);
   }
-  double Elapsed() const { return absl::ToDoubleSeconds(parts_.clock.steady() - start_); }
+  double Elapsed() const { return absl::ToDoubleSeconds(Now() - start_); }
 
   absl::StatusOr<TuneSummary> Result() const {
     if (tuner_.stopped_) return Stopped();
-    if (IsCancelled()) return Cancelled();
+    if (IsCancelled()) return control_->status();
     const bool none = summary_.faster + summary_.kept + summary_.skipped == 0;
     if (none && !first_error_.ok()) return first_error_;
     return summary_;
@@ -227,12 +196,12 @@ class Tuner::Work {
             .number = static_cast<int>(i) + 1,
             .kernels = static_cast<int>(kernels_.size()),
             .share = all_ > 0 ? WeightOf(kernel) / all_ : 0};
-    const auto known = parts_.store->Find(kernel.text, Hardware(kernel));
+    const auto known = Known(kernel);
     if (known) {
       now_.seconds_before = known->seconds_before;
       now_.seconds_now = known->seconds_after;
     }
-    if (const auto rates = parts_.store->FindRates(Hardware(kernel)))
+    if (const auto rates = parts_.store->FindRates(kernel.device->info().target.HardwareKey()))
       now_.roofline = RooflineOf(kernel.text, *rates);
     const double left = options_.seconds - Elapsed();
     if (known && known->width >= options_.width && !options_.force) {
@@ -251,8 +220,10 @@ class Tuner::Work {
     }
   }
 
-  static std::string Hardware(const KernelToTune& kernel) {
-    return kernel.device->info().target.HardwareKey();
+  // The owner's own setting goes before one that was imported for all.
+  std::optional<TunedSetting> Known(const KernelToTune& kernel) const {
+    return parts_.store->Find(kernel.text, kernel.device->info().target.HardwareKey(),
+                              kernel.owner);
   }
 
   absl::StatusOr<TuneState> Search(const KernelToTune& to_tune,
@@ -269,12 +240,11 @@ class Tuner::Work {
     }
     const drivers::Target& target = to_tune.device->info().target;
     const search::Space space(*kernel, target, search::MachineOf(target));
-    const absl::Time end = parts_.clock.steady() + absl::Seconds(seconds);
+    const absl::Time end = Now() + absl::Seconds(seconds);
     for (int attempt = 0;; ++attempt) {
       now_.roofline =
           attempt < 2 ? MeasureRoofline(*kernel, *to_tune.device, attempt == 1) : Roofline();
-      const auto result = Find(space, *kernel, *to_tune.device, known,
-                               absl::ToDoubleSeconds(end - parts_.clock.steady()));
+      const auto result = Find(space, *kernel, to_tune, known, absl::ToDoubleSeconds(end - Now()));
       if (!result.ok()) return result.status();
       // The search may have ended too early.
       if (IsBeaten(now_.roofline, result->best.timing.seconds)) {
@@ -287,16 +257,17 @@ class Tuner::Work {
 
   absl::StatusOr<search::SearchResult> Find(const search::Space& space,
                                             const kernel::Kernel& kernel,
-                                            runtime::ManagedDevice& device,
+                                            const KernelToTune& to_tune,
                                             const std::optional<TunedSetting>& known,
                                             double seconds) {
-    const auto runner = parts_.make_runner(kernel, device);
+    const auto runner = parts_.make_runner(kernel, *to_tune.device);
     if (!runner.ok()) return runner.status();
-    const Running running(tuner_, **runner, options_.cancellation.get());
-    KernelTrials trials(kernel, device.info().target, Compile(), **runner, parts_.trials);
+    const Running running(tuner_, **runner, *control_);
+    const drivers::Target& target = to_tune.device->info().target;
+    const std::string hardware = target.HardwareKey();
+    KernelTrials trials(kernel, target, Compile(), **runner, parts_.trials);
     const auto nearest =
-        parts_.store->NearestSetting(kernel::Print(kernel), device.info().target.HardwareKey());
-    const std::string hardware = device.info().target.HardwareKey();
+        parts_.store->NearestSetting(kernel::Print(kernel), hardware, to_tune.owner);
     const auto model = parts_.samples != nullptr ? parts_.samples->ModelOf(hardware) : nullptr;
     auto result = search::FindSetting(
         space, trials,
@@ -305,11 +276,12 @@ class Tuner::Work {
          .model = model.get(),
          .seconds_max = seconds,
          .roofline_seconds = now_.roofline.seconds,
-         .now = parts_.clock.steady,
+         .now = [this] { return Now(); },
          .cancelled = [this] { return IsCancelled(); },
          .on_progress = [this](const search::SearchProgress& progress) { Report(progress); }});
     if (result.ok()) {
-      parts_.metrics->TuneTried(result->progress.tried - result->progress.failed,
+      parts_.metrics->TuneTried(OriginName(options_.origin),
+                                result->progress.tried - result->progress.failed,
                                 result->progress.failed);
       AddSamples(space, kernel, hardware, *result);
     }
@@ -335,11 +307,12 @@ class Tuner::Work {
       parts_.samples->Add(kernel::Print(kernel), samples).IgnoreError();
   }
 
-  // Compiles unless the tuning ends.
+  // Compiles when the tuning is not paused, unless it ends.
   workers::CompileFunction Compile() {
     return [this](const workers::KernelJob& job) -> absl::StatusOr<drivers::KernelImage> {
-      if (IsCancelled()) return Cancelled();
-      return parts_.compile(job);
+      control_->AwaitResume();
+      if (IsCancelled()) return absl::CancelledError("the tuning has ended");
+      return options_.compile ? options_.compile(job) : parts_.compile(job);
     };
   }
 
@@ -357,7 +330,7 @@ class Tuner::Work {
                            absl::FunctionRef<absl::Status(TrialRunner&)> use) -> absl::Status {
                          const auto runner = parts_.make_runner(buffers, device);
                          if (!runner.ok()) return runner.status();
-                         const Running running(tuner_, **runner, options_.cancellation.get());
+                         const Running running(tuner_, **runner, *control_);
                          return use(**runner);
                        });
       if (!measured.ok()) {
@@ -380,10 +353,15 @@ class Tuner::Work {
   // what it has found does not replace anything better.
   absl::StatusOr<TuneState> Store(const KernelToTune& kernel, const search::SearchResult& result,
                                   bool is_heuristic, const std::optional<TunedSetting>& known) {
-    const bool is_complete = result.ending != search::Ending::kSeconds && !IsCancelled();
+    // Something else than the candidates kept some from being tried.
+    const bool is_disturbed = absl::c_any_of(result.path, [](const search::SearchStep& step) {
+      return absl::IsUnavailable(step.timing.status());
+    });
+    const bool is_complete =
+        result.ending != search::Ending::kSeconds && !is_disturbed && !IsCancelled();
     const TunedSetting found{
         .kernel = kernel.text,
-        .hardware = Hardware(kernel),
+        .hardware = HardwareOf(kernel),
         .version = search::kSettingVersion,
         .setting = is_heuristic ? "" : search::Print(result.best.candidate.setting),
         .seconds_before = result.progress.heuristic_seconds,
@@ -419,7 +397,7 @@ class Tuner::Work {
        : state == TuneState::kFailed ? summary_.failed
                                      : summary_.skipped);
     if (!is_skipped) {
-      parts_.metrics->KernelTuned(TuneStateName(state));
+      parts_.metrics->KernelTuned(OriginName(options_.origin), TuneStateName(state));
       log::Info("kernel_tuned", {{"program", program_},
                                  {"kernel", now_.kernel},
                                  {"outcome", std::string(TuneStateName(state))},
@@ -444,6 +422,7 @@ class Tuner::Work {
   std::vector<KernelToTune> kernels_;
   const std::string program_;
   const TuneOptions& options_;
+  const std::shared_ptr<TuningControl> control_;
   const absl::Time start_;
   double all_ = 0;   // the device time of all kernels
   double rest_ = 0;  // of those that were not looked at yet
@@ -461,7 +440,7 @@ Tuner::Tuner(Options options) : options_(std::move(options)) {
 
 Tuner::~Tuner() {
   absl::MutexLock lock(&mutex_);
-  KILN_CHECK(claimed_.empty());
+  KILN_CHECK(claims_.empty());
   KILN_CHECK(running_.empty());
 }
 
@@ -469,27 +448,85 @@ void Tuner::Stop() {
   absl::MutexLock lock(&mutex_);
   stopped_ = true;
   for (TrialRunner* runner : running_) runner->Stop(Stopped());
+  // Paused ones, too.
+  for (auto& [id, ongoing] : claims_) ongoing.info.control->Cancel(Stopped());
 }
 
 absl::StatusOr<std::unique_ptr<Tuner::Claim>> Tuner::Begin(
-    std::vector<runtime::ManagedDevice*> devices, const std::string& program) {
+    std::vector<runtime::ManagedDevice*> devices, TuningInfo info) {
+  KILN_CHECK_NE(info.control, nullptr);
   for (const runtime::ManagedDevice* device : devices) {
     if (device->info().target.architecture == "null") return CannotTune(*device);
     if (absl::Status status = device->CheckUsable(true); !status.ok()) return status;
   }
   absl::MutexLock lock(&mutex_);
   if (stopped_) return Stopped();
-  for (runtime::ManagedDevice* device : devices) {
-    if (const auto other = claimed_.find(device); other != claimed_.end())
-      return AlreadyTuning(*device, other->second);
+  std::vector<Ongoing*> idle;
+  for (auto& [id, other] : claims_) {
+    if (other.is_superseded) continue;
+    for (const runtime::ManagedDevice* device : other.devices) {
+      if (absl::c_find(devices, device) == devices.end()) continue;
+      if (other.info.origin != Origin::kIdle || info.origin == Origin::kIdle)
+        return AlreadyTuning(*device, other.info.program);
+      idle.push_back(&other);
+    }
   }
-  for (runtime::ManagedDevice* device : devices) claimed_[device] = program;
-  return std::make_unique<Claim>(this, std::move(devices));
+  for (Ongoing* other : idle) {
+    other->is_superseded = true;
+    other->info.control->Cancel(Superseded());
+  }
+  claims_[++last_id_] = {.info = std::move(info),
+                         .devices = std::move(devices),
+                         .since = options_.clock.wall(),
+                         .progress = {}};
+  return std::make_unique<Claim>(this, last_id_);
 }
 
-void Tuner::Release(const std::vector<runtime::ManagedDevice*>& devices) {
+void Tuner::Release(uint64_t id) {
   absl::MutexLock lock(&mutex_);
-  for (runtime::ManagedDevice* device : devices) claimed_.erase(device);
+  claims_.erase(id);
+}
+
+void Tuner::Report(uint64_t id, const TuneProgress& progress) {
+  absl::MutexLock lock(&mutex_);
+  const auto found = claims_.find(id);
+  KILN_CHECK(found != claims_.end()) << "tuning " << id;
+  found->second.progress = progress;
+}
+
+std::vector<ListedTuning> Tuner::List() const {
+  absl::MutexLock lock(&mutex_);
+  std::vector<ListedTuning> list;
+  for (const auto& [id, ongoing] : claims_) {
+    if (ongoing.is_superseded) continue;
+    ListedTuning& listed = list.emplace_back(ListedTuning{
+        .id = id, .info = ongoing.info, .since = ongoing.since, .progress = ongoing.progress});
+    for (const runtime::ManagedDevice* device : ongoing.devices)
+      listed.devices.push_back(device->name());
+  }
+  return list;
+}
+
+absl::StatusOr<TuningInfo> Tuner::Cancel(uint64_t id, const std::string& user,
+                                         const std::string& message) {
+  absl::MutexLock lock(&mutex_);
+  const auto found = claims_.find(id);
+  if (found == claims_.end() || (!user.empty() && found->second.info.user != user)) {
+    return errors::WithReason(
+        absl::NotFoundError(absl::StrCat("no tuning has the number ", id,
+                                         "; `kiln tune list` shows those that run")),
+        "UNKNOWN_TUNING", {{"tuning", absl::StrCat(id)}});
+  }
+  found->second.info.control->Cancel(absl::CancelledError(message));
+  return found->second.info;
+}
+
+bool Tuner::IsAsked(const runtime::ManagedDevice& device) const {
+  absl::MutexLock lock(&mutex_);
+  return absl::c_any_of(claims_, [&](const auto& claim) {
+    return claim.second.info.origin == Origin::kAsked &&
+           absl::c_find(claim.second.devices, &device) != claim.second.devices.end();
+  });
 }
 
 absl::StatusOr<TuneSummary> Tuner::Tune(std::vector<KernelToTune> kernels,

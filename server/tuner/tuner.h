@@ -22,30 +22,19 @@
 #include "server/memory/host_memory.h"
 #include "server/metrics/metrics.h"
 #include "server/runtime/device/managed_device.h"
-#include "server/runtime/program/program.h"
 #include "server/tuner/cost_samples.h"
 #include "server/tuner/device_rates.h"
 #include "server/tuner/kernel_trials.h"
+#include "server/tuner/kernels_of.h"
 #include "server/tuner/setting_store.h"
 #include "server/tuner/trial_runner.h"
+#include "server/tuner/tuning_control.h"
 
 namespace kiln::tuner {
 
 // Makes what runs a kernel's candidates on the device. The kernel outlives the runner.
 using MakeTrialRunner = std::function<absl::StatusOr<std::unique_ptr<TrialRunner>>(
     const kernel::Kernel&, runtime::ManagedDevice&)>;
-
-// A distinct kernel of a program.
-struct KernelToTune {
-  std::string name;
-  std::string text;  // canonical
-  runtime::ManagedDevice* device = nullptr;
-  double seconds = 0;  // of one launch, as measured in the program; 0: not measured
-  int launches = 1;
-};
-
-// Returns the program's kernels, each once for each kind of device.
-std::vector<KernelToTune> KernelsOf(const runtime::Program& program);
 
 enum class TuneState {
   kSearching,
@@ -73,19 +62,13 @@ struct TuneProgress {
   double fraction_done = 0;  // of everything
 };
 
-// Ends one tuning soon, also a candidate that hangs. Thread-safe.
-class Cancellation {
- public:
-  void Cancel() ABSL_LOCKS_EXCLUDED(mutex_);
-  bool is_cancelled() const ABSL_LOCKS_EXCLUDED(mutex_);
-  // What runs candidates now; null: nothing does. Outlives the next call.
-  void SetRunner(TrialRunner* runner) ABSL_LOCKS_EXCLUDED(mutex_);
-
- private:
-  mutable absl::Mutex mutex_;
-  bool is_cancelled_ ABSL_GUARDED_BY(mutex_) = false;
-  TrialRunner* runner_ ABSL_GUARDED_BY(mutex_) = nullptr;
+// Who wants a tuning.
+enum class Origin {
+  kAsked,  // a user
+  kIdle,   // the daemon, because nothing else is done
 };
+// "asked", "idle".
+std::string_view OriginName(Origin origin);
 
 struct TuneOptions {
   double seconds = 60;  // for all kernels; a batch of candidates that has begun ends
@@ -95,7 +78,10 @@ struct TuneOptions {
   // Pays for the results that are compared. Null: they are not charged.
   std::shared_ptr<memory::Account> host = nullptr;
   std::function<void(const TuneProgress&)> on_progress = nullptr;  // may be null
-  std::shared_ptr<Cancellation> cancellation = nullptr;            // may be null
+  std::shared_ptr<TuningControl> control = nullptr;                // may be null
+  // Compiles candidates instead of the tuner's function. Null: that does.
+  workers::CompileFunction compile = nullptr;
+  Origin origin = Origin::kAsked;
 };
 
 struct TuneSummary {
@@ -103,6 +89,21 @@ struct TuneSummary {
   int kept = 0;
   int failed = 0;
   int skipped = 0;  // kSearched, kNoTime
+};
+
+struct TuningInfo {
+  std::string program;  // its short digest
+  std::string user{};   // who asked; empty: the daemon
+  Origin origin = Origin::kAsked;
+  std::shared_ptr<TuningControl> control;  // not null
+};
+
+struct ListedTuning {
+  uint64_t id = 0;
+  TuningInfo info;
+  std::vector<std::string> devices{};
+  absl::Time since;       // wall clock
+  TuneProgress progress;  // without a kernel until the first one begins
 };
 
 // Thread-safe. At most one program is tuned on a device at a time.
@@ -127,15 +128,16 @@ class Tuner {
   // Devices that are being tuned. Ends with its object, which the tuner outlives.
   class Claim {
    public:
-    Claim(Tuner* tuner, std::vector<runtime::ManagedDevice*> devices)
-        : tuner_(tuner), devices_(std::move(devices)) {}
-    ~Claim() { tuner_->Release(devices_); }
+    Claim(Tuner* tuner, uint64_t id) : tuner_(tuner), id_(id) {}
+    ~Claim() { tuner_->Release(id_); }
     Claim(const Claim&) = delete;
     Claim& operator=(const Claim&) = delete;
+    // Shows others how far it is.
+    void Report(const TuneProgress& progress) { tuner_->Report(id_, progress); }
 
    private:
     Tuner* const tuner_;
-    const std::vector<runtime::ManagedDevice*> devices_;
+    const uint64_t id_;
   };
 
   // All fields are required.
@@ -143,12 +145,20 @@ class Tuner {
   // Requires: all claims have ended.
   ~Tuner();
 
-  // `program`, the name under which others are told about it. FAILED_PRECONDITION: a device
-  // computes nothing, so that it cannot be tuned. UNAVAILABLE: it takes no new work, the tuner has
-  // stopped, or another program is being tuned there, which the message names.
+  // FAILED_PRECONDITION: a device computes nothing, so that it cannot be tuned. UNAVAILABLE: it
+  // takes no new work, the tuner has stopped, or another program is being tuned there, which the
+  // message names by its digest. But what a user asks for cancels what the daemon does for itself.
   absl::StatusOr<std::unique_ptr<Claim>> Begin(std::vector<runtime::ManagedDevice*> devices,
-                                               const std::string& program)
-      ABSL_LOCKS_EXCLUDED(mutex_);
+                                               TuningInfo info) ABSL_LOCKS_EXCLUDED(mutex_);
+
+  // Returns the claims, oldest first.
+  std::vector<ListedTuning> List() const ABSL_LOCKS_EXCLUDED(mutex_);
+  // Ends a tuning soon, with CANCELLED and this message. NOT_FOUND if there is none, or if it is
+  // not this user's; an empty name: anybody's. Returns what was cancelled.
+  absl::StatusOr<TuningInfo> Cancel(uint64_t id, const std::string& user,
+                                    const std::string& message) ABSL_LOCKS_EXCLUDED(mutex_);
+  // Whether a user's tuning has this device.
+  bool IsAsked(const runtime::ManagedDevice& device) const ABSL_LOCKS_EXCLUDED(mutex_);
 
   // Searches the kernels one after another, the largest share of the device time first. A kernel
   // gets its share of the time that is left, and what earlier ones left over. Each result is stored
@@ -163,14 +173,22 @@ class Tuner {
  private:
   class Work;
   class Running;
-  void Release(const std::vector<runtime::ManagedDevice*>& devices) ABSL_LOCKS_EXCLUDED(mutex_);
+  struct Ongoing {
+    TuningInfo info;
+    std::vector<runtime::ManagedDevice*> devices;
+    absl::Time since;
+    TuneProgress progress;
+    bool is_superseded = false;  // the devices are another's
+  };
+  void Release(uint64_t id) ABSL_LOCKS_EXCLUDED(mutex_);
+  void Report(uint64_t id, const TuneProgress& progress) ABSL_LOCKS_EXCLUDED(mutex_);
 
   const Options options_;
   std::atomic<bool> stopped_{false};
-  absl::Mutex mutex_;
-  // The program that is being tuned on a device.
-  std::map<runtime::ManagedDevice*, std::string> claimed_ ABSL_GUARDED_BY(mutex_);
-  // What runs candidates now: at most one for each claim.
+  mutable absl::Mutex mutex_;
+  uint64_t last_id_ ABSL_GUARDED_BY(mutex_) = 0;
+  std::map<uint64_t, Ongoing> claims_ ABSL_GUARDED_BY(mutex_);  // by id
+  // They run candidates now: at most one for each claim.
   std::set<TrialRunner*> running_ ABSL_GUARDED_BY(mutex_);
 };
 

@@ -1,22 +1,26 @@
 // The tuner with runners that know how fast a kernel can become.
 #include "server/tuner/tuner.h"
 
+#include <atomic>
 #include <filesystem>
 #include <functional>
 #include <map>
 #include <memory>
 #include <set>
 #include <string>
+#include <thread>
 #include <utility>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "absl/synchronization/notification.h"
 #include "compiler/search/space.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "server/clock/testing/clocks.h"
 #include "server/errors/errors.h"
 #include "server/testing/fake_device.h"
+#include "tests/eventually.h"
 
 namespace kiln::tuner {
 namespace {
@@ -34,6 +38,7 @@ std::string CopyOf(int64_t elements) {
 struct World {
   std::set<std::string> improvable;  // kernels that have a schedule of half the time
   std::set<std::string> broken;      // kernels without a runner
+  std::set<std::string> starved;     // kernels whose candidates find no memory
   double seconds = 0;                // of the clock
   double seconds_to_load = 0;
   std::set<std::string> loaded;  // schedules
@@ -48,8 +53,11 @@ class WorldsRunner : public TrialRunner {
     world_.seconds += world_.seconds_to_load;
     world_.loaded.insert(image.code);
     if (heuristic_.empty()) heuristic_ = "code " + image.code;
-    const bool is_better =
-        "code " + image.code != heuristic_ && world_.improvable.contains(kernel_.name);
+    const bool is_other = "code " + image.code != heuristic_;
+    // The plain schedule, which the heuristic's is compared with, comes before the candidates.
+    if (is_other && ++others_ > 1 && world_.starved.contains(kernel_.name))
+      return absl::UnavailableError("no memory");
+    const bool is_better = is_other && world_.improvable.contains(kernel_.name);
     return std::make_unique<WorldsTrial>(kernel_, is_better ? 0.5 : 1);
   }
 
@@ -71,6 +79,7 @@ class WorldsRunner : public TrialRunner {
   World& world_;
   const kernel::Kernel& kernel_;
   std::string heuristic_;
+  int others_ = 0;  // schedules that were loaded
 };
 
 // Executes nothing, as the null driver's devices do.
@@ -102,7 +111,8 @@ class TunerTest : public ::testing::Test {
     tuner_ = std::make_unique<Tuner>(
         Tuner::Options{.store = store_.get(),
                        .compile =
-                           [](const workers::KernelJob& job) {
+                           [this](const workers::KernelJob& job) {
+                             ++compiled_;
                              drivers::KernelImage image;
                              image.code = job.schedule;
                              return absl::StatusOr<drivers::KernelImage>(image);
@@ -110,6 +120,7 @@ class TunerTest : public ::testing::Test {
                        .make_runner = [this](const kernel::Kernel& kernel, runtime::ManagedDevice&)
                            -> absl::StatusOr<std::unique_ptr<TrialRunner>> {
                          world_.searched.push_back(kernel.name);
+                         ++runners_;
                          if (world_.broken.contains(kernel.name))
                            return absl::InternalError("no runner");
                          return std::make_unique<WorldsRunner>(world_, kernel);
@@ -147,6 +158,13 @@ class TunerTest : public ::testing::Test {
     };
     return tuner_->Tune(Kernels(), "step", options);
   }
+  static TuningInfo Asked(const std::string& program, const std::string& user = "ann") {
+    return {.program = program, .user = user, .control = std::make_shared<TuningControl>()};
+  }
+  static TuningInfo Idle(const std::string& program) {
+    return {
+        .program = program, .origin = Origin::kIdle, .control = std::make_shared<TuningControl>()};
+  }
   std::optional<TunedSetting> StoredOf(int64_t elements) {
     return store_->Find(CopyOf(elements), device_.info().target.HardwareKey());
   }
@@ -163,6 +181,8 @@ class TunerTest : public ::testing::Test {
   std::unique_ptr<SettingStore> store_;
   std::unique_ptr<CostSamples> samples_;
   std::unique_ptr<Tuner> tuner_;
+  std::atomic<int> runners_{0};   // made
+  std::atomic<int> compiled_{0};  // candidates
   int changes_ = 0;
   std::vector<std::string> ended_;
   std::map<std::string, double> shares_;
@@ -198,8 +218,8 @@ TEST_F(TunerTest, SearchesTheLargestShareFirstAndStoresEachResult) {
   EXPECT_TRUE(schedule.ok()) << schedule.status();
   EXPECT_THAT(ignored, ElementsAre());
   const std::string text = metrics_.Text();
-  EXPECT_THAT(text, HasSubstr("kiln_tune_kernels_total{outcome=\"faster\"} 1"));
-  EXPECT_THAT(text, HasSubstr("kiln_tune_kernels_total{outcome=\"kept\"} 2"));
+  EXPECT_THAT(text, HasSubstr("kiln_tune_kernels_total{origin=\"asked\",outcome=\"faster\"} 1"));
+  EXPECT_THAT(text, HasSubstr("kiln_tune_kernels_total{origin=\"asked\",outcome=\"kept\"} 2"));
 }
 
 TEST_F(TunerTest, SkipsWhatWasSearchedAsWidelyUnlessForced) {
@@ -254,12 +274,12 @@ TEST_F(TunerTest, ASearchWithoutTimeIsNotComplete) {
 
 TEST_F(TunerTest, ACancelledTuningKeepsTheKernelsThatItHasFinished) {
   world_.improvable = {"a", "b"};
-  const auto cancellation = std::make_shared<Cancellation>();
+  const auto control = std::make_shared<TuningControl>();
   const auto summary = Tune({.on_progress =
                                  [&](const TuneProgress& progress) {
-                                   if (progress.kernel == "a") cancellation->Cancel();
+                                   if (progress.kernel == "a") control->Cancel();
                                  },
-                             .cancellation = cancellation});
+                             .control = control});
   EXPECT_TRUE(absl::IsCancelled(summary.status())) << summary.status();
   EXPECT_THAT(world_.searched, ElementsAre("b", "a"));
   EXPECT_NE(StoredOf(128)->setting, "");
@@ -376,30 +396,148 @@ TEST_F(TunerTest, ARooflineThatAKernelBeatsDoesNotEndItsSearch) {
   EXPECT_DOUBLE_EQ(StoredOf(64)->roofline_seconds, 0);
 }
 
+TEST_F(TunerTest, OwnersHaveTheirOwnSettingsAndTheDevicesRates) {
+  const std::string hardware = device_.info().target.HardwareKey();
+  ASSERT_TRUE(store_->PutRates(hardware, {.launch_seconds = 0.98 * kHeuristicSeconds}).ok());
+  KernelToTune kernel{"a", CopyOf(64), &device_, 1e-3, 1};
+  kernel.owner = "ann";
+  ASSERT_TRUE(tuner_->Tune({kernel}, "step", {}).ok());
+  EXPECT_FALSE(StoredOf(64));
+  const auto found = store_->Find(CopyOf(64), hardware, "ann");
+  ASSERT_TRUE(found);
+  EXPECT_EQ(found->hardware, StoredHardware(hardware, "ann"));
+  EXPECT_DOUBLE_EQ(found->roofline_seconds, 0.98 * kHeuristicSeconds);
+  kernel.owner = "bob";
+  ASSERT_TRUE(tuner_->Tune({kernel}, "step", {}).ok());
+  EXPECT_THAT(world_.searched, ElementsAre("a", "a"));
+}
+
+TEST_F(TunerTest, ASearchThatLackedMemoryIsNotComplete) {
+  world_.improvable = {"a"};
+  world_.starved = {"a"};
+  ASSERT_TRUE(Tune().ok());
+  EXPECT_THAT(ended_, ElementsAre("b kept", "a kept", "c kept"));
+  EXPECT_EQ(StoredOf(64)->width, 0);
+  world_.starved.clear();
+  ASSERT_TRUE(Tune().ok());
+  EXPECT_THAT(ended_, ElementsAre("b searched before", "a faster", "c searched before"));
+  EXPECT_EQ(StoredOf(64)->width, 4);
+}
+
 TEST_F(TunerTest, OneProgramIsTunedOnADeviceAtATime) {
-  auto first = tuner_->Begin({&device_}, "the program abc");
+  auto first = tuner_->Begin({&device_}, Asked("abc"));
   ASSERT_TRUE(first.ok()) << first.status();
-  const auto second = tuner_->Begin({&other_, &device_}, "the program def");
+  const auto second = tuner_->Begin({&other_, &device_}, Asked("def"));
   EXPECT_TRUE(absl::IsUnavailable(second.status()));
   EXPECT_EQ(errors::Reason(second.status()), "ALREADY_TUNING");
   EXPECT_THAT(second.status().message(), HasSubstr("cpu:0 is already tuning the program abc"));
-  EXPECT_TRUE(tuner_->Begin({&other_}, "the program def").ok());
+  EXPECT_TRUE(tuner_->Begin({&other_}, Asked("def")).ok());
   first->reset();
-  EXPECT_TRUE(tuner_->Begin({&other_, &device_}, "the program def").ok());
+  EXPECT_TRUE(tuner_->Begin({&other_, &device_}, Asked("def")).ok());
+}
+
+TEST_F(TunerTest, WhatAUserAsksForGoesBeforeWhatTheDaemonDoes) {
+  const TuningInfo idle = Idle("abc");
+  auto first = tuner_->Begin({&device_}, idle);
+  ASSERT_TRUE(first.ok()) << first.status();
+  EXPECT_FALSE(tuner_->IsAsked(device_));
+  EXPECT_EQ(errors::Reason(tuner_->Begin({&device_}, Idle("def")).status()), "ALREADY_TUNING");
+  const auto asked = tuner_->Begin({&device_}, Asked("def"));
+  ASSERT_TRUE(asked.ok()) << asked.status();
+  EXPECT_EQ(idle.control->status().message(), "a user's tuning goes first");
+  EXPECT_TRUE(tuner_->IsAsked(device_));
+  EXPECT_FALSE(tuner_->IsAsked(other_));
+  ASSERT_EQ(tuner_->List().size(), 1);
+  EXPECT_EQ(tuner_->List()[0].info.program, "def");
+  // Its end does not end the other's claim.
+  first->reset();
+  EXPECT_EQ(errors::Reason(tuner_->Begin({&device_}, Idle("abc")).status()), "ALREADY_TUNING");
+}
+
+TEST_F(TunerTest, ListsAndCancelsWhatRuns) {
+  world_.seconds = 100;
+  const TuningInfo anns = Asked("abc"), idle = Idle("def");
+  auto first = tuner_->Begin({&device_}, anns);
+  auto second = tuner_->Begin({&other_}, idle);
+  ASSERT_TRUE(first.ok() && second.ok());
+  (*second)->Report({.kernel = "matmul", .number = 1, .kernels = 2, .tried = 3});
+  const std::vector<ListedTuning> list = tuner_->List();
+  ASSERT_EQ(list.size(), 2);
+  EXPECT_EQ(list[0].info.user, "ann");
+  EXPECT_EQ(list[0].since, absl::UnixEpoch() + absl::Seconds(100));
+  EXPECT_THAT(list[0].devices, ElementsAre("cpu:0"));
+  EXPECT_EQ(list[0].progress.kernel, "");
+  EXPECT_EQ(list[1].info.origin, Origin::kIdle);
+  EXPECT_EQ(list[1].progress.tried, 3);
+  EXPECT_EQ(errors::Reason(tuner_->Cancel(list[0].id, "bob", "stopped").status()),
+            "UNKNOWN_TUNING");
+  EXPECT_EQ(errors::Reason(tuner_->Cancel(7, "", "stopped").status()), "UNKNOWN_TUNING");
+  EXPECT_FALSE(anns.control->is_cancelled());
+  EXPECT_EQ(tuner_->Cancel(list[0].id, "ann", "stopped")->program, "abc");
+  EXPECT_EQ(anns.control->status(), absl::CancelledError("stopped"));
+  EXPECT_EQ(tuner_->Cancel(list[1].id, "", "stopped")->program, "def");
+  EXPECT_TRUE(idle.control->is_cancelled());
+  first->reset();
+  EXPECT_EQ(tuner_->List().size(), 1);
+}
+
+TEST_F(TunerTest, PausesTakeNoneOfItsTime) {
+  world_.improvable = {"b"};
+  const auto control = std::make_shared<TuningControl>();
+  int paused = 0;
+  const auto summary = Tune({.seconds = 5,
+                             .on_progress =
+                                 [&](const TuneProgress&) {
+                                   control->Pause(clock_.steady());
+                                   world_.seconds += 1000;
+                                   control->Resume(clock_.steady());
+                                   ++paused;
+                                 },
+                             .control = control});
+  ASSERT_TRUE(summary.ok()) << summary.status();
+  EXPECT_THAT(ended_, ElementsAre("b faster", "a kept", "c kept"));
+  EXPECT_GT(paused, 3);
+  EXPECT_EQ(StoredOf(128)->width, 4);
+}
+
+TEST_F(TunerTest, APausedTuningCompilesNothingUntilItIsResumed) {
+  const auto control = std::make_shared<TuningControl>();
+  control->Pause(clock_.steady());
+  absl::Notification ended;
+  std::thread tuning([&] {
+    EXPECT_TRUE(Tune({.control = control}).ok());
+    ended.Notify();
+  });
+  EXPECT_TRUE(kiln::testing::Eventually([&] { return runners_ > 0; }));
+  EXPECT_FALSE(ended.HasBeenNotified());
+  EXPECT_EQ(compiled_, 0);
+  control->Resume(clock_.steady());
+  tuning.join();
+  EXPECT_GT(compiled_, 0);
+}
+
+TEST_F(TunerTest, APausedTuningCanBeCancelled) {
+  const auto control = std::make_shared<TuningControl>();
+  control->Pause(clock_.steady());
+  std::thread tuning(
+      [&] { EXPECT_EQ(Tune({.control = control}).status(), absl::CancelledError("enough")); });
+  control->Cancel(absl::CancelledError("enough"));
+  tuning.join();
+  EXPECT_EQ(compiled_, 0);
 }
 
 TEST_F(TunerTest, DevicesThatComputeNothingOrDrainAreRefused) {
   runtime::ManagedDevice nothing(std::make_unique<DeviceOfNothing>(), 0,
                                  metrics_.ForDevice("null:0"), clock_);
-  const auto refused = tuner_->Begin({&nothing}, "p");
+  const auto refused = tuner_->Begin({&nothing}, Asked("p"));
   EXPECT_EQ(errors::Reason(refused.status()), "CANNOT_TUNE");
   other_.SetDraining(true);
-  EXPECT_TRUE(absl::IsUnavailable(tuner_->Begin({&other_}, "p").status()));
+  EXPECT_TRUE(absl::IsUnavailable(tuner_->Begin({&other_}, Asked("p")).status()));
 }
 
 TEST_F(TunerTest, AStoppedTunerBeginsNothing) {
   tuner_->Stop();
-  EXPECT_EQ(errors::Reason(tuner_->Begin({&device_}, "p").status()), "TUNING_STOPPED");
+  EXPECT_EQ(errors::Reason(tuner_->Begin({&device_}, Asked("p")).status()), "TUNING_STOPPED");
   EXPECT_TRUE(absl::IsUnavailable(Tune().status()));
   EXPECT_THAT(world_.searched, ElementsAre());
 }

@@ -67,6 +67,7 @@ class ProcessTest : public ::testing::Test {
   virtual std::vector<std::string> Flags() {
     std::vector<std::string> flags = {"--listen=" + address_,
                                       "--metrics_listen=none",
+                                      "--idle_tuning=false",
                                       "--cache_dir=" + folder_ + "/cache",
                                       "--state_dir=" + folder_ + "/state",
                                       kPatientFlag,

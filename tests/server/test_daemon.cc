@@ -23,6 +23,7 @@ TestDaemon::TestDaemon(TestDaemonOptions options) : options_(std::move(options))
   config_.listen = {address_, "127.0.0.1:0"};
   config_.metrics_listen = "127.0.0.1:0";
   config_.health_interval_seconds = 0;  // tests count programs and runs
+  config_.idle_tuning = false;          // and searches
   config_.ping_answer_seconds = 3600;   // a slow machine must not lose connections
   config_.cache_folder = absl::StrCat(folder_, "/cache");
   config_.state_folder = absl::StrCat(folder_, "/state");

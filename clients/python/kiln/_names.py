@@ -210,8 +210,10 @@ from kiln._basics.version import __version__
 from kiln._graph.matmul_precision import get_float32_matmul_precision, set_float32_matmul_precision
 from kiln._session.connection import Connection, connect, default_connection, devices
 from kiln._session.handles import Device
+from kiln._session.tuning import TunedKernel
 from kiln._tensor.constructors import concat, iota, stack, where
 from kiln._trace.jit import Jit, jit
+from kiln._trace.tune import tune
 from kiln.amp import GradScaler, autocast
 from kiln.autograd import enable_grad, grad, is_grad_enabled, no_grad, value_and_grad
 from kiln.detached import attach
@@ -406,14 +408,14 @@ __all__ = [
     "Aborted", "AlreadyExists", "Cancelled", "Connection", "DType", "DataLoss", "DeadlineExceeded",
     "Device", "FailedPrecondition", "Generator", "GradScaler", "Internal", "InvalidArgument",
     "InvalidIndex", "Jit", "KilnError", "Mesh", "NotFound", "OutOfRange", "PermissionDenied",
-    "ResourceExhausted", "Tensor", "TraceError", "Unauthenticated", "Unavailable", "Unimplemented",
-    "Variable", "__array_namespace_info__", "__version__", "abs", "absolute", "acos", "acosh",
-    "adaptive_avg_pool1d", "adaptive_avg_pool2d", "adaptive_avg_pool3d", "adaptive_max_pool1d",
-    "adaptive_max_pool2d", "adaptive_max_pool3d", "add", "addcdiv", "addcmul", "addmm",
-    "alibi_bias", "all", "allclose", "alpha_dropout", "amax", "amin", "aminmax", "any", "arange",
-    "argmax", "argmin", "argsort", "argwhere", "asarray", "asin", "asinh", "astype", "atan",
-    "atan2", "atanh", "attach", "autocast", "avg_pool1d", "avg_pool2d", "avg_pool3d", "baddbmm",
-    "batch_norm", "bernoulli", "bilinear", "binary_cross_entropy",
+    "ResourceExhausted", "Tensor", "TraceError", "TunedKernel", "Unauthenticated", "Unavailable",
+    "Unimplemented", "Variable", "__array_namespace_info__", "__version__", "abs", "absolute",
+    "acos", "acosh", "adaptive_avg_pool1d", "adaptive_avg_pool2d", "adaptive_avg_pool3d",
+    "adaptive_max_pool1d", "adaptive_max_pool2d", "adaptive_max_pool3d", "add", "addcdiv",
+    "addcmul", "addmm", "alibi_bias", "all", "allclose", "alpha_dropout", "amax", "amin", "aminmax",
+    "any", "arange", "argmax", "argmin", "argsort", "argwhere", "asarray", "asin", "asinh",
+    "astype", "atan", "atan2", "atanh", "attach", "autocast", "avg_pool1d", "avg_pool2d",
+    "avg_pool3d", "baddbmm", "batch_norm", "bernoulli", "bilinear", "binary_cross_entropy",
     "binary_cross_entropy_with_logits", "bincount", "bitwise_and", "bitwise_invert",
     "bitwise_left_shift", "bitwise_or", "bitwise_right_shift", "bitwise_xor", "block_diag", "bmm",
     "broadcast_arrays", "broadcast_shapes", "broadcast_to", "bucketize", "can_cast", "cat", "cbrt",
@@ -456,8 +458,8 @@ __all__ = [
     "squareplus", "squeeze", "stack", "std", "sub", "subtract", "sum", "swapaxes", "swapdims", "t",
     "take", "take_along_axis", "take_along_dim", "tan", "tanh", "tanhshrink", "tensor",
     "tensor_split", "tensordot", "threshold", "tile", "topk", "trace", "transpose", "trapezoid",
-    "tril", "triplet_margin_loss", "triu", "true_divide", "trunc", "unbind", "unflatten", "unfold",
-    "uniform", "unique", "unique_all", "unique_counts", "unique_inverse", "unique_values",
+    "tril", "triplet_margin_loss", "triu", "true_divide", "trunc", "tune", "unbind", "unflatten",
+    "unfold", "uniform", "unique", "unique_all", "unique_counts", "unique_inverse", "unique_values",
     "unsqueeze", "unstack", "value_and_grad", "vander", "var", "vdot", "vecdot", "where", "zeros",
     "zeros_like",
 ]

@@ -223,9 +223,12 @@ class AdminService final : public v1::AdminService::CallbackService {
                                      v1::ExportSettingsResponse* response) override {
     const auto caller = parts_.access->Caller(*context);
     if (!caller.ok()) return Reply(parts_, context, caller.status());
-    // The settings and their text.
-    const int64_t bytes = 2 * parts_.settings->GetStatistics().bytes;
-    return Later(context, *caller, bytes, response, [=, this, caller = *caller]() -> absl::Status {
+    return Later(context, *caller, 0, response, [=, this, caller = *caller]() -> absl::Status {
+      // The settings and their text. Not on gRPC's thread: it reads the table.
+      const int64_t bytes = 2 * parts_.settings->GetStatistics().bytes;
+      const std::shared_ptr<sessions::User> user = parts_.registry->GetUser(caller.user);
+      const auto charge = user->host->Reserve(memory::Use::kTransfers, bytes);
+      if (!charge.ok()) return user->Explain(charge.status());
       auto exported = parts_.settings->Export();
       Audit(*parts_.audit, parts_.clock, caller, "export_settings", "", exported.status());
       if (!exported.ok()) return exported.status();
@@ -386,6 +389,7 @@ class AdminService final : public v1::AdminService::CallbackService {
     response->set_added(static_cast<uint32_t>(imported->added));
     response->set_replaced(static_cast<uint32_t>(imported->replaced));
     response->set_kept(static_cast<uint32_t>(imported->kept));
+    response->set_dropped(static_cast<uint32_t>(imported->dropped));
     return absl::OkStatus();
   }
   // Answers a call with the result of `work`, which a thread of slow_calls executes. `bytes` are

@@ -89,10 +89,13 @@ std::vector<std::shared_ptr<runtime::Program>> VisiblePrograms(const ProgramServ
 }
 
 // Sets what the search has measured, if the kernel's setting is still the stored one and is used.
-void FillTimes(tuner::SettingStore& settings, const compiler::CompiledKernel& kernel,
-               const runtime::ManagedDevice& device, v1::Kernel* proto) {
+void FillTimes(tuner::SettingStore& settings, const runtime::Program& program, size_t i,
+               v1::Kernel* proto) {
+  const compiler::CompiledKernel& kernel = program.compiled().kernels[i];
   if (kernel.setting.empty() || !kernel.setting_refusal.empty()) return;
-  const auto stored = settings.Find(kernel.ir, device.info().target.HardwareKey());
+  const auto stored =
+      settings.Find(kernel.ir, program.device_of_kernel(i).info().target.HardwareKey(),
+                    program.description().owner);
   if (!stored || stored->setting != kernel.setting) return;
   proto->set_seconds_heuristic(stored->seconds_before);
   proto->set_seconds_tuned(stored->seconds_after);
@@ -148,7 +151,7 @@ absl::Status Explain(const ProgramServiceParts& parts, const auth::Principal& ca
     proto->set_setting(kernel.setting);
     proto->set_setting_refusal(kernel.setting_refusal);
     proto->set_setting_ignored(kernel.setting_ignored);
-    FillTimes(*parts.settings, kernel, (*program)->device_of_kernel(i), proto);
+    FillTimes(*parts.settings, **program, i, proto);
     FillRoofline(*parts.settings, kernel, (*program)->device_of_kernel(i), proto);
     // Generated on request only, since it is rarely needed.
     if (kernel.source) {
@@ -190,6 +193,16 @@ absl::Status TooManyExplanations() {
                             {{"limit", absl::StrCat(kExplanationsWaitingMax)}});
 }
 
+void FillTuning(uint64_t id, const tuner::TuningInfo& info,
+                const std::vector<std::shared_ptr<runtime::Program>>& programs,
+                const auth::Principal& caller, v1::Tuning* proto) {
+  proto->set_id(id);
+  proto->set_program(info.program);
+  proto->set_user(info.user);
+  const auto program = runtime::FindByPrefix(programs, info.program);
+  if (program.ok()) proto->set_name(UseOf(**program, caller).name);
+}
+
 absl::Status NoTuning() {
   return errors::WithReason(
       absl::UnimplementedError("this daemon does not search for schedules; programs run with the "
@@ -210,6 +223,8 @@ class ProgramService final : public v1::ProgramService::CallbackService {
     bound("ListKernels", &ProgramService::ListKernels);
     bound("ListFirstCalls", &ProgramService::ListFirstCalls);
     bound("TuneProgram", &ProgramService::TuneProgram);
+    bound("ListTunings", &ProgramService::ListTunings);
+    bound("StopTuning", &ProgramService::StopTuning);
   }
 
   ServerUnaryReactor* ListPrograms(CallbackServerContext* context,
@@ -328,6 +343,46 @@ class ProgramService final : public v1::ProgramService::CallbackService {
     const auto program = runtime::FindByPrefix(VisiblePrograms(parts_, *caller), request->digest());
     if (!program.ok()) return Refused(program.status());
     return BeginTuning(parts_, *context, *caller, *program, *request);
+  }
+
+  ServerUnaryReactor* ListTunings(CallbackServerContext* context,
+                                  const v1::ListTuningsRequest* request,
+                                  v1::ListTuningsResponse* response) override {
+    const auto caller = parts_.access->Caller(*context);
+    if (!caller.ok()) return Reply(parts_, context, caller.status());
+    if (parts_.program_tuner == nullptr) return Reply(parts_, context, absl::OkStatus());
+    const auto programs = VisiblePrograms(parts_, *caller);
+    for (const tuner::ListedTuning& listed : parts_.program_tuner->List()) {
+      if (!caller->sees_all() && listed.info.user != caller->user) continue;
+      v1::Tuning* proto = response->add_tunings();
+      FillTuning(listed.id, listed.info, programs, *caller, proto);
+      for (const std::string& device : listed.devices) proto->add_devices(device);
+      *proto->mutable_since() = ToProto(listed.since);
+      proto->set_paused(listed.info.control->is_paused());
+      if (listed.progress.number > 0) FillProgress(listed.progress, proto->mutable_progress());
+    }
+    return ReplyCharged(parts_, context, *caller, absl::OkStatus(), response);
+  }
+
+  ServerUnaryReactor* StopTuning(CallbackServerContext* context,
+                                 const v1::StopTuningRequest* request,
+                                 v1::StopTuningResponse* response) override {
+    const auto caller = parts_.access->Caller(*context);
+    if (!caller.ok()) return Reply(parts_, context, caller.status());
+    if (parts_.program_tuner == nullptr) return Reply(parts_, context, NoTuning());
+    const bool is_admin = caller->role == auth::Role::kAdmin;
+    const auto stopped = parts_.program_tuner->Cancel(
+        request->id(), is_admin ? "" : caller->user,
+        absl::StrCat("the user ", caller->user, " has stopped the tuning"));
+    std::string subject = absl::StrCat(request->id());
+    if (stopped.ok()) {
+      FillTuning(request->id(), *stopped, VisiblePrograms(parts_, *caller), *caller,
+                 response->mutable_tuning());
+      absl::StrAppend(&subject, ", ", stopped->program, " of ",
+                      stopped->user.empty() ? "the daemon" : stopped->user);
+    }
+    Audit(*parts_.audit, parts_.clock, *caller, "stop_tuning", subject, stopped.status());
+    return Reply(parts_, context, stopped.status());
   }
 
  private:

@@ -84,6 +84,8 @@ struct ProgramServiceParts : ServiceParts {
   runtime::ThreadPool* tunings = nullptr;
   tuner::SettingStore* settings = nullptr;
   auth::AuditLog* audit = nullptr;
+  // Of one tuning that a user asks for.
+  uint32_t tuning_seconds_max = 3600;
 };
 struct AdminServiceParts : ServiceParts {
   runtime::ProgramCache* programs = nullptr;

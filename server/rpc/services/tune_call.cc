@@ -24,7 +24,6 @@ using tuner::TuneState;
 constexpr uint32_t kDefaultWidth = 4;
 constexpr uint32_t kWidthMax = 64;
 constexpr uint32_t kDefaultSeconds = 60;
-constexpr uint32_t kSecondsMax = 24 * 3600;
 constexpr absl::Duration kInterval = absl::Milliseconds(200);
 
 // The progress and the end of a tuning.
@@ -52,11 +51,10 @@ class Tuning {
     absl::MutexLock lock(&mutex_);
     return unsent_.empty() ? ended_ : std::nullopt;
   }
-  const std::shared_ptr<tuner::Cancellation>& cancellation() const { return cancellation_; }
+  const std::shared_ptr<tuner::TuningControl>& control() const { return control_; }
 
  private:
-  const std::shared_ptr<tuner::Cancellation> cancellation_ =
-      std::make_shared<tuner::Cancellation>();
+  const std::shared_ptr<tuner::TuningControl> control_ = std::make_shared<tuner::TuningControl>();
   absl::Mutex mutex_;
   std::deque<TuneProgress> unsent_ ABSL_GUARDED_BY(mutex_);
   std::optional<absl::Status> ended_ ABSL_GUARDED_BY(mutex_);
@@ -80,6 +78,8 @@ v1::TuneProgramResponse::State StateToProto(TuneState state) {
   return v1::TuneProgramResponse::STATE_UNSPECIFIED;
 }
 
+}  // namespace
+
 void FillProgress(const TuneProgress& progress, v1::TuneProgramResponse* proto) {
   proto->set_fraction_done(progress.fraction_done);
   proto->set_kernel(progress.kernel);
@@ -99,6 +99,8 @@ void FillProgress(const TuneProgress& progress, v1::TuneProgramResponse* proto) 
   proto->set_kernels(static_cast<uint32_t>(progress.kernels));
 }
 
+namespace {
+
 class TuneCall : public Watch<v1::TuneProgramResponse> {
  public:
   TuneCall(const ProgramServiceParts& parts, const grpc::CallbackServerContext& context,
@@ -111,7 +113,7 @@ class TuneCall : public Watch<v1::TuneProgramResponse> {
   }
 
  private:
-  ~TuneCall() override { tuning_->cancellation()->Cancel(); }
+  ~TuneCall() override { tuning_->control()->Cancel(); }
 
   Next Fill(v1::TuneProgramResponse* response, grpc::Status* end) override {
     // Checked each time, since the caller may be revoked.
@@ -134,15 +136,25 @@ class TuneCall : public Watch<v1::TuneProgramResponse> {
   const std::shared_ptr<Tuning> tuning_;
 };
 
-absl::StatusOr<tuner::TuneOptions> OptionsOf(const v1::TuneProgramRequest& request) {
-  if (request.beam_width() > kWidthMax || request.seconds() > kSecondsMax) {
-    return errors::WithReason(
-        absl::InvalidArgumentError(absl::StrCat("the width is at most ", kWidthMax,
-                                                ", and the time at most ", kSecondsMax, " s")),
-        "BAD_TUNING");
+absl::Status BadTuning(const std::string& why) {
+  return errors::WithReason(absl::InvalidArgumentError(why), "BAD_TUNING");
+}
+
+absl::StatusOr<tuner::TuneOptions> OptionsOf(const v1::TuneProgramRequest& request,
+                                             uint32_t seconds_max) {
+  if (request.beam_width() > kWidthMax) {
+    return BadTuning(
+        absl::StrCat("a width of ", request.beam_width(), " is more than ", kWidthMax));
+  }
+  if (request.seconds() > seconds_max) {
+    return BadTuning(absl::StrCat(
+        request.seconds(), " s are more than the ", seconds_max,
+        " s that this daemon allows for one tuning (tuner.seconds_limit); what a tuning has found "
+        "is stored, so tune again to continue"));
   }
   tuner::TuneOptions options;
-  options.seconds = request.seconds() == 0 ? kDefaultSeconds : request.seconds();
+  options.seconds =
+      request.seconds() == 0 ? std::min(kDefaultSeconds, seconds_max) : request.seconds();
   options.width =
       static_cast<int>(request.beam_width() == 0 ? kDefaultWidth : request.beam_width());
   options.force = request.force();
@@ -161,21 +173,26 @@ std::vector<runtime::ManagedDevice*> DevicesOf(const runtime::Program& program) 
 absl::StatusOr<std::shared_ptr<Tuning>> Begin(const ProgramServiceParts& parts,
                                               const std::shared_ptr<runtime::Program>& program,
                                               const v1::TuneProgramRequest& request,
+                                              const std::string& user,
                                               std::shared_ptr<memory::Account> host) {
-  auto options = OptionsOf(request);
+  auto options = OptionsOf(request, parts.tuning_seconds_max);
   if (!options.ok()) return options.status();
   options->host = std::move(host);
-  // Its digest only: the message may be for another user.
-  auto claimed = parts.program_tuner->Begin(DevicesOf(*program),
-                                            absl::StrCat("the program ", program->short_digest()));
-  if (!claimed.ok()) return claimed.status();
   const auto tuning = std::make_shared<Tuning>();
-  options->on_progress = [tuning](const TuneProgress& progress) { tuning->Add(progress); };
-  options->cancellation = tuning->cancellation();
+  // Its digest, and no name: others are told that the device is taken.
+  auto claimed = parts.program_tuner->Begin(
+      DevicesOf(*program),
+      {.program = program->short_digest(), .user = user, .control = tuning->control()});
+  if (!claimed.ok()) return claimed.status();
+  options->control = tuning->control();
   parts.tunings->Schedule(
       [program_tuner = parts.program_tuner, tuning, options = *std::move(options),
        claim = std::shared_ptr<tuner::Tuner::Claim>(*std::move(claimed)),
        kernels = tuner::KernelsOf(*program), digest = program->short_digest()]() mutable {
+        options.on_progress = [&](const TuneProgress& progress) {
+          claim->Report(progress);
+          tuning->Add(progress);
+        };
         const absl::Status ended =
             program_tuner->Tune(std::move(kernels), digest, options).status();
         // Before the client knows, which may begin another one.
@@ -191,7 +208,8 @@ grpc::ServerWriteReactor<v1::TuneProgramResponse>* BeginTuning(
     const ProgramServiceParts& parts, const grpc::CallbackServerContext& context,
     const auth::Principal& caller, const std::shared_ptr<runtime::Program>& program,
     const v1::TuneProgramRequest& request) {
-  auto tuning = Begin(parts, program, request, parts.registry->GetUser(caller.user)->host);
+  auto tuning =
+      Begin(parts, program, request, caller.user, parts.registry->GetUser(caller.user)->host);
   Audit(*parts.audit, parts.clock, caller, "tune_program", program->short_digest(),
         tuning.status());
   if (!tuning.ok()) return new Refusal<v1::TuneProgramResponse>(End(parts, tuning.status()));

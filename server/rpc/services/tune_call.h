@@ -13,6 +13,8 @@
 
 namespace kiln::rpc {
 
+void FillProgress(const tuner::TuneProgress& progress, v1::TuneProgramResponse* proto);
+
 // Returns the call's reactor, which deletes itself. The tuning ends soon after the client has gone.
 grpc::ServerWriteReactor<v1::TuneProgramResponse>* BeginTuning(
     const ProgramServiceParts& parts, const grpc::CallbackServerContext& context,

@@ -191,6 +191,7 @@ void ProgramCache::Finish(const Request& request, Result result, bool shared) {
     request.variables->Forget();
   }
   {
+    ProgramsBySource::Dropped replaced;  // outlives the lock: programs unload
     absl::MutexLock lock(&mutex_);
     const ProgramsBySource::Key key = KeyOf(request);
     // Not null: entries that compile are not evicted.
@@ -199,8 +200,8 @@ void ProgramCache::Finish(const Request& request, Result result, bool shared) {
     KILN_CHECK_EQ(entry->future, request.future) << key.source;
     if (LacksHostMemory(result.status())) next = entry->payers.Next();
     if (result.ok() && !is_outdated) {
-      by_source_.EndCompiling(key, shared);
-      if (!request.is_old) by_source_.Find(key)->last_change = newest;
+      replaced = by_source_.EndCompiling(key, shared);
+      if (!request.is_old) entry->last_change = newest;
     } else if (!next.account()) {
       // Not kept: a failure for lack of memory or of a file may not happen the next time, and an
       // outdated program is for those who asked for it before.
@@ -292,7 +293,7 @@ void ProgramCache::DropOutdated(const std::vector<std::shared_ptr<Program>>& pro
   for (const auto& each : variables) each->Forget();
   ProgramsBySource::Dropped dropped;  // outlives the lock: programs unload
   absl::MutexLock lock(&mutex_);
-  dropped = by_source_.DropAll(programs);
+  dropped = by_source_.SetOutdated(programs);
   ++settings_changes_;
 }
 

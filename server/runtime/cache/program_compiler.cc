@@ -207,7 +207,7 @@ absl::StatusOr<std::shared_ptr<Program>> ProgramCompiler::CompileFor(
   return Program::Load(
       ShardedProgram(graph.sharding ? graph.sharding->mesh : graph::Mesh(), std::move(members)),
       {label.digest, request.source->key(), request.name, options_.clock.wall(), seconds,
-       request.settings},
+       request.settings, request.owner},
       signature, std::move(same_results));
 }
 
@@ -237,9 +237,10 @@ bool ProgramCompiler::IsOutdated(const Program& program, SettingsChange change) 
   const bool is_plain = std::find(disabled.begin(), disabled.end(), "schedule") != disabled.end();
   if (!options_.tuned || is_plain) return false;
   const std::vector<compiler::CompiledKernel>& kernels = program.compiled().kernels;
+  const std::string& owner = program.description().owner;
   for (size_t i = 0; i < kernels.size(); ++i) {
     const drivers::Target& target = program.device_of_kernel(i).info().target;
-    if (options_.tuned(kernels[i].ir, target, change).value_or("") != kernels[i].setting)
+    if (options_.tuned(kernels[i].ir, target, owner, change).value_or("") != kernels[i].setting)
       return true;
   }
   return false;
@@ -253,9 +254,9 @@ compiler::Options ProgramCompiler::CompilerOptions(const ProgramRequest& request
   options.disabled_passes = options_.disabled_passes;
   options.dumped_passes = options_.dumped_passes;
   if (options_.tuned) {
-    options.tuned = [this, change = request.settings](const std::string& kernel,
-                                                      const drivers::Target& target) {
-      return options_.tuned(kernel, target, change);
+    options.tuned = [this, owner = request.owner, change = request.settings](
+                        const std::string& kernel, const drivers::Target& target) {
+      return options_.tuned(kernel, target, owner, change);
     };
   }
   options.now = options_.clock.steady;

@@ -42,9 +42,11 @@ class ProgramCompiler {
     // As in compiler::Options.
     std::vector<std::string> disabled_passes;
     std::vector<std::string> dumped_passes;
-    // As compiler::Options::tuned, after this change of settings. May be null.
+    // As compiler::Options::tuned, for a program of this owner (ProgramRequest::owner), after this
+    // change of settings. May be null.
     std::function<std::optional<std::string>(const std::string& kernel,
-                                             const drivers::Target& target, SettingsChange change)>
+                                             const drivers::Target& target,
+                                             const std::string& owner, SettingsChange change)>
         tuned;
     // The number of the last change. May be null if settings never change.
     std::function<SettingsChange()> last_settings_change;

@@ -78,9 +78,8 @@ TEST_F(ProgramCompilerTest, ChargesThePayerAsLongAsTheProgramLives) {
 
 TEST_F(ProgramCompilerTest, TunedSettingsReachTheCompilerAndTheirRefusalsTheLog) {
   ProgramCompiler::Options options = Options();
-  options.tuned = [](const std::string& kernel, const drivers::Target&, SettingsChange) {
-    return std::optional("setting of " + kernel);
-  };
+  options.tuned = [](const std::string& kernel, const drivers::Target&, const std::string&,
+                     SettingsChange) { return std::optional("setting of " + kernel); };
   options.compile = [](const auto& graph, const auto& target, const auto& options) {
     auto program = kiln::testing::FakeCompile(graph, target, options);
     for (compiler::CompiledKernel& kernel : program->kernels) {

@@ -4,9 +4,16 @@
 #include <iterator>
 #include <utility>
 
+#include "absl/strings/match.h"
 #include "proto/check/check.h"
 
 namespace kiln::runtime {
+namespace {
+
+// The end of an outdated entry's source.
+constexpr char kOutdated[] = "\noutdated";
+
+}  // namespace
 
 ProgramsBySource::Entry* ProgramsBySource::Find(const Key& key) {
   const auto found = entries_.find(key);
@@ -54,7 +61,7 @@ ProgramsBySource::Entry ProgramsBySource::MakeEntry(const Key& key) {
   return entry;
 }
 
-void ProgramsBySource::EndCompiling(const Key& key, bool shared) {
+ProgramsBySource::Dropped ProgramsBySource::EndCompiling(const Key& key, bool shared) {
   const auto found = entries_.find(key);
   KILN_CHECK(found != entries_.end()) << key.source << " on " << key.device;
   Entry& entry = found->second;
@@ -64,7 +71,12 @@ void ProgramsBySource::EndCompiling(const Key& key, bool shared) {
   entry.compile = nullptr;
   if (shared && !entry.shared) CountShared(key, 1);
   entry.shared = entry.shared || shared;
+  Dropped replaced;
+  if (const auto old = entries_.find(OutdatedKey(key));
+      old != entries_.end() && IsIdle(old->second))
+    Drop(old, &replaced);
   KILN_VALIDATE(*this, entries_.size());
+  return replaced;
 }
 
 void ProgramsBySource::Erase(const Key& key) {
@@ -170,7 +182,8 @@ std::vector<std::shared_ptr<VariablePrograms>> ProgramsBySource::VariablesOf(
     const std::vector<std::shared_ptr<Program>>& programs) const {
   std::vector<std::shared_ptr<VariablePrograms>> variables;
   for (const auto& [key, entry] : entries_)
-    if (entry.variables && HasOneOf(entry, programs)) variables.push_back(entry.variables);
+    if (entry.variables && !entry.is_old && HasOneOf(entry, programs))
+      variables.push_back(entry.variables);
   std::sort(variables.begin(), variables.end());
   variables.erase(std::unique(variables.begin(), variables.end()), variables.end());
   return variables;
@@ -178,16 +191,33 @@ std::vector<std::shared_ptr<VariablePrograms>> ProgramsBySource::VariablesOf(
 
 void ProgramsBySource::ExtendTo(SettingsChange change) {
   for (auto& [key, entry] : entries_)
-    if (!entry.compiling && !entry.is_old) entry.last_change = change;
+    if (!entry.compiling && !entry.is_old && !IsOutdated(key)) entry.last_change = change;
 }
 
-ProgramsBySource::Dropped ProgramsBySource::DropAll(
+bool ProgramsBySource::IsOutdated(const Key& key) { return absl::EndsWith(key.source, kOutdated); }
+
+ProgramsBySource::Key ProgramsBySource::OutdatedKey(Key key) {
+  key.source += kOutdated;
+  return key;
+}
+
+ProgramsBySource::Dropped ProgramsBySource::SetOutdated(
     const std::vector<std::shared_ptr<Program>>& programs) {
   Dropped dropped;
-  for (auto entry = entries_.begin(); entry != entries_.end();) {
-    const auto next = std::next(entry);
-    if (HasOneOf(entry->second, programs)) Drop(entry, &dropped);
-    entry = next;
+  std::vector<Entries::iterator> outdated;
+  for (auto entry = entries_.begin(); entry != entries_.end(); ++entry)
+    if (!entry->second.is_old && !IsOutdated(entry->first) && HasOneOf(entry->second, programs))
+      outdated.push_back(entry);
+  for (const auto entry : outdated) {
+    const Key key = OutdatedKey(entry->first);
+    if (const auto earlier = entries_.find(key); earlier != entries_.end()) Drop(earlier, &dropped);
+    if (entry->second.shared) CountShared(entry->first, -1);
+    // Its source's programs are for those who ask from now on.
+    entry->second.variables = nullptr;
+    auto node = entries_.extract(entry);
+    node.key() = key;
+    if (node.mapped().shared) CountShared(key, 1);
+    entries_.insert(std::move(node));
   }
   KILN_VALIDATE(*this, entries_.size());
   return dropped;

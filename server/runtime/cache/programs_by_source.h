@@ -70,8 +70,9 @@ class ProgramsBySource {
   Entry& Add(const Key& key);
   // Adds an entry that is ready. Returns false, and changes nothing, if `key` is there already.
   bool AddShared(const Key& key, std::shared_ptr<const BoundProgram> program);
-  // Requires: `key` is there. It no longer compiles.
-  void EndCompiling(const Key& key, bool shared);
+  // Requires: `key` is there. It no longer compiles. Returns the outdated entry that it replaces,
+  // if that is idle.
+  Dropped EndCompiling(const Key& key, bool shared);
   void Erase(const Key& key);
 
   // Drops the least recently used idle entries beyond the limits.
@@ -83,14 +84,17 @@ class ProgramsBySource {
   // Drops the programs that were idle at every call of this method within the last `limit`.
   Dropped DropUnused(absl::Time now, absl::Duration limit);
 
-  // Returns the variables of the sources that have one of these programs.
+  // Returns the variables of the sources that have one of these programs, except in old entries
+  // (ProgramRequest::is_old), which have the settings that were asked for.
   std::vector<std::shared_ptr<VariablePrograms>> VariablesOf(
       const std::vector<std::shared_ptr<Program>>& programs) const;
-  // All programs that are ready have the same settings after this change as before, except those
-  // that are old (ProgramRequest::is_old) already.
+  // All programs that are ready have the same settings after this change as before, except old and
+  // outdated ones.
   void ExtendTo(SettingsChange change);
-  // Drops the entries of these programs, also those that a session names, which keeps its program.
-  Dropped DropAll(const std::vector<std::shared_ptr<Program>>& programs);
+  // Find does not return the entries of these programs any more, except old ones. They stay, also
+  // those that no session names, until they are dropped as others are, or the same key is there
+  // again. Returns those of earlier calls that these replace.
+  Dropped SetOutdated(const std::vector<std::shared_ptr<Program>>& programs);
 
  private:
   using Entries = std::map<Key, Entry>;
@@ -106,6 +110,9 @@ class ProgramsBySource {
   using Source = std::pair<std::string, std::string>;  // device, source
 
   static bool IsIdle(const Entry& entry);
+  // The key of an outdated entry, under which no client's source is.
+  static Key OutdatedKey(Key key);
+  static bool IsOutdated(const Key& key);
   // Whether the entry is ready, with one of the programs.
   static bool HasOneOf(const Entry& entry, const std::vector<std::shared_ptr<Program>>& programs);
   // Requires: `entry` is idle.

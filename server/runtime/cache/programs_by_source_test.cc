@@ -47,6 +47,51 @@ TEST(ProgramsBySource, BeyondTheLimitTheLeastRecentlyUsedGo) {
   EXPECT_TRUE(table.EvictIdle().empty()) << "within the limit";
 }
 
+// The program of Add's entries.
+const std::vector<std::shared_ptr<Program>> kAdded = {nullptr};
+
+TEST(ProgramsBySource, OutdatedProgramsStayUntilTheyAreReplaced) {
+  ProgramsBySource table({/*idle_programs=*/2, /*idle_bindings=*/100});
+  for (const char* source : {"a", "b"}) Add(table, KeyOf(source));
+  table.Add(KeyOf("other")).future->Resolve(absl::InternalError("it has no program"));
+  table.EndCompiling(KeyOf("other"), false);
+  EXPECT_TRUE(table.SetOutdated(kAdded).empty());
+  EXPECT_THAT(Has(table, {KeyOf("a"), KeyOf("b"), KeyOf("other")}),
+              ElementsAre(false, false, true));
+  // Again, nothing changes.
+  EXPECT_TRUE(table.SetOutdated(kAdded).empty());
+  // The limit counts them.
+  EXPECT_EQ(table.EvictIdle().size(), 1);
+  EXPECT_TRUE(table.EvictIdle().empty());
+  table.Add(KeyOf("b"));
+  EXPECT_EQ(table.EndCompiling(KeyOf("b"), false).size(), 1);
+  EXPECT_THAT(Has(table, {KeyOf("b"), KeyOf("other")}), ElementsAre(true, true));
+  EXPECT_TRUE(table.EvictIdle().empty());
+}
+
+TEST(ProgramsBySource, OldProgramsAreNeverOutdated) {
+  ProgramsBySource table({/*idle_programs=*/9, /*idle_bindings=*/100});
+  for (const char* source : {"old", "usual"}) Add(table, KeyOf(source));
+  table.Find(KeyOf("old"))->is_old = true;
+  table.Find(KeyOf("old"))->variables = std::make_shared<VariablePrograms>(nullptr);
+  EXPECT_TRUE(table.VariablesOf(kAdded).empty());
+  EXPECT_TRUE(table.SetOutdated(kAdded).empty());
+  EXPECT_THAT(Has(table, {KeyOf("old"), KeyOf("usual")}), ElementsAre(true, false));
+  table.ExtendTo(7);
+  EXPECT_EQ(table.Find(KeyOf("old"))->last_change, 0);
+}
+
+TEST(ProgramsBySource, ASecondOutdatedProgramReplacesTheFirst) {
+  ProgramsBySource table({/*idle_programs=*/9, /*idle_bindings=*/100});
+  auto held = Add(table, KeyOf("a"));
+  EXPECT_TRUE(table.SetOutdated(kAdded).empty());
+  EXPECT_TRUE(table.Reclaim(1).empty());
+  EXPECT_NE(Add(table, KeyOf("a")), held);
+  EXPECT_EQ(table.SetOutdated(kAdded).size(), 1);
+  held.reset();
+  EXPECT_EQ(table.DropUnused(absl::UnixEpoch(), absl::ZeroDuration()).size(), 1);
+}
+
 TEST(ProgramsBySource, WhatSomebodyHoldsOrWaitsForStays) {
   ProgramsBySource table({/*idle_programs=*/0, /*idle_bindings=*/0});
   auto held = Add(table, KeyOf("held"));

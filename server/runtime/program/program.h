@@ -42,6 +42,7 @@ class Program {
     absl::Time compiled;
     double compile_seconds = 0;
     uint64_t settings = 0;  // ProgramRequest::settings
+    std::string owner{};    // ProgramRequest::owner
   };
 
   // Loads the kernels and records the lists. The devices outlive the program. `same_results`: for

@@ -21,6 +21,7 @@ class Run::OtherMember : public fairness::Work {
   }
   void Stop(const absl::Status& why) override { run_->Stop(why); }
   bool is_wanted() const override { return run_->is_wanted(); }
+  bool is_users() const override { return run_->is_users(); }
   std::string label() const override { return run_->label_; }
   void Fail(const absl::Status& status) override { run_->Fail(status); }
 

@@ -95,6 +95,7 @@ class Run : public fairness::Work, public std::enable_shared_from_this<Run> {
   double predicted_seconds() const override;
   std::string label() const override { return label_; }
   bool is_wanted() const override { return !*unwanted_; }
+  bool is_users() const override { return !user_.empty(); }
   absl::StatusOr<Handed> Submit(int64_t ticket, absl::Duration waited) override {
     return TakeTurn(0, ticket, waited);
   }

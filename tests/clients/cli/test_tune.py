@@ -98,7 +98,7 @@ def test_a_program_is_tuned(daemon):
 def test_a_killed_daemon_keeps_what_was_found():
     with Kilnd(threads=1, config=NO_PROBES) as daemon:
         run_client(daemon)
-        tuning = subprocess.Popen([KILN, "tune", "network", "--seconds", "86400", "--json"], env=daemon.environment(),
+        tuning = subprocess.Popen([KILN, "tune", "network", "--seconds", "3600", "--json"], env=daemon.environment(),
                                   stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
         eventually(lambda: "event=kernel_tuned" in daemon.log.read_text())
         daemon.stop(signal.SIGKILL)
@@ -111,22 +111,66 @@ def test_a_killed_daemon_keeps_what_was_found():
 
 def test_a_tuning_ends_with_its_client_and_with_the_daemon(daemon):
     run_client(daemon)
-    tuning = subprocess.Popen([KILN, "tune", "network", "--seconds", "86400", "--width", "64"], env=daemon.environment(),
+    tuning = subprocess.Popen([KILN, "tune", "network", "--seconds", "3600", "--width", "64"], env=daemon.environment(),
                               stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
     eventually(lambda: trial_processes(daemon))
     tuning.kill()
     tuning.wait()
     eventually(lambda: "event=tune_ended" in daemon.log.read_text())
     eventually(lambda: not trial_processes(daemon))
-    subprocess.Popen([KILN, "tune", "network", "--seconds", "86400", "--width", "64", "--force"], env=daemon.environment(),
+    subprocess.Popen([KILN, "tune", "network", "--seconds", "3600", "--width", "64", "--force"], env=daemon.environment(),
                      stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
     eventually(lambda: trial_processes(daemon))
     assert daemon.stop(signal.SIGTERM) == 0
 
 
+def test_a_tuning_is_listed_and_stopped(daemon):
+    run_client(daemon)
+    tuning = subprocess.Popen([KILN, "tune", "network", "--seconds", "3600", "--width", "64"], env=daemon.environment(),
+                              stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
+
+    def listed() -> list[dict]:
+        return json.loads(kiln(daemon, "tune", "list", "--json")).get("tunings", [])
+
+    eventually(listed)
+    (found,) = listed()
+    assert found["name"] == "network"
+    assert found["devices"] == ["cpu:0"]
+    assert found["id"] in kiln(daemon, "tune", "list")
+    assert "stopped the search" in kiln(daemon, "tune", "stop", found["id"])
+    _, error = tuning.communicate(timeout=GIVE_UP_SECONDS)
+    assert tuning.returncode == 1
+    assert "has stopped the tuning" in error
+    assert not listed()
+    assert not trial_processes(daemon)
+
+
+def test_settings_move_through_pipes(daemon):
+    run_client(daemon)
+    tune(daemon, "--seconds", "600")
+    text = kiln(daemon, "tune", "export", "-")
+    assert text.startswith("kiln settings 1\n")
+    done = subprocess.run([KILN, "tune", "import", "-"], env=daemon.environment(), input=text, capture_output=True, text=True,
+                          timeout=GIVE_UP_SECONDS)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.startswith("added 0 settings")
+
+
+def test_a_daemon_tunes_while_users_do_nothing():
+    config = NO_PROBES + "[tuner]\nquiet_seconds = 1\nwidth = 1\n"
+    with Kilnd(threads=1, config=config, idle_tuning=True) as daemon:
+        assert run_client(daemon) == pytest.approx(RESULTS)
+        kernels = explained(daemon)
+        eventually(lambda: exported(daemon).count("\nkernel ") >= len(kernels))
+        # The next definition has what was found, and the same results.
+        assert run_client(daemon) == pytest.approx(RESULTS)
+        assert "origin=idle" in daemon.log.read_text()
+        assert daemon.stop(signal.SIGTERM) == 0
+
+
 def test_a_candidate_that_hangs_keeps_nobody_waiting(daemon):
     run_client(daemon)
-    tuning = subprocess.Popen([KILN, "tune", "network", "--seconds", "86400", "--width", "64"], env=daemon.environment(),
+    tuning = subprocess.Popen([KILN, "tune", "network", "--seconds", "3600", "--width", "64"], env=daemon.environment(),
                               stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
     for _ in range(3):
         eventually(lambda: trial_processes(daemon))

@@ -23,7 +23,7 @@ def environment(tmp_path):
     runtime = tmp_path / "r"
     (runtime / "kiln").mkdir(parents=True, mode=0o700)
     daemon.write_text(f'#!/bin/sh\nexec "{program("server/kilnd")}" --listen="unix:{runtime}/kiln/kilnd.sock" '
-                      '--metrics_listen=none --devices=cpu "$@"\n')
+                      '--metrics_listen=none --devices=cpu --idle_tuning=false "$@"\n')
     daemon.chmod(0o755)
     without = {name: value for name, value in os.environ.items()
                if not name.startswith(("KILN_ADDRESS", "KILND", "XDG_"))}

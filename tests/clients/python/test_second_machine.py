@@ -71,7 +71,8 @@ def kilnd(command, folder, *flags):
         start = log.tell()
         daemon = subprocess.Popen(
             [*command, str(build_folder() / "server" / "kilnd"), f"--cache_dir={folder}/cache", "--metrics_listen=",
-             f"--state_dir={folder}/state", f"--listen={','.join([address, *flags[:1]])}", *flags[1:]],
+             "--idle_tuning=false", f"--state_dir={folder}/state", f"--listen={','.join([address, *flags[:1]])}",
+             *flags[1:]],
             stdin=subprocess.DEVNULL, stdout=log, stderr=log)
     try:
         def serves():

@@ -28,6 +28,7 @@ class HostileTest : public ProcessTest {
         << MoreConfiguration();
     return {"--listen=" + address_ + ",127.0.0.1:0",
             "--metrics_listen=127.0.0.1:0",
+            "--idle_tuning=false",
             "--cache_dir=" + folder_ + "/cache",
             "--state_dir=" + folder_ + "/state",
             "--config=" + folder_ + "/kiln.toml",

@@ -67,8 +67,12 @@ class TuneTest : public ::testing::Test {
  protected:
   ~TuneTest() override { LetGo(); }
 
+  explicit TuneTest(std::function<void(config::Config&)> configure = [](config::Config&) {})
+      : configure_(std::move(configure)) {}
+
   TestDaemonOptions Options() {
     TestDaemonOptions options;
+    options.configure = configure_;
     options.compile = compiler::Compile;
     options.compile_candidate = compiler::CompileJob;
     options.driver = std::make_unique<drivers::cpu::CpuDriver>(
@@ -133,6 +137,27 @@ class TuneTest : public ::testing::Test {
     return stream.Call(Read(handle + 2)).data();
   }
 
+  static v1::ListTuningsResponse List(Client& client) {
+    grpc::ClientContext context;
+    v1::ListTuningsResponse answer;
+    EXPECT_TRUE(client.programs->ListTunings(&context, {}, &answer).ok());
+    return answer;
+  }
+  static grpc::Status StopTuning(Client& client, uint64_t id) {
+    grpc::ClientContext context;
+    v1::StopTuningRequest request;
+    request.set_id(id);
+    v1::StopTuningResponse answer;
+    return client.programs->StopTuning(&context, request, &answer);
+  }
+  static int SettingsOf(Client& client) {
+    grpc::ClientContext context;
+    v1::ExportSettingsResponse exported;
+    EXPECT_TRUE(client.admin->ExportSettings(&context, {}, &exported).ok());
+    return static_cast<int>(exported.settings());
+  }
+
+  const std::function<void(config::Config&)> configure_;
   absl::Mutex mutex_;
   bool held_ ABSL_GUARDED_BY(mutex_) = false;
   int waiting_ ABSL_GUARDED_BY(mutex_) = 0;
@@ -165,7 +190,7 @@ TEST_F(TuneTest, NewDefinitionsRunWithWhatWasFound) {
   EXPECT_EQ(exported.settings(), 1);
   EXPECT_THAT(AuditText(daemon_), ContainsRegex("tune_program.*" + digest.substr(0, 12)));
   EXPECT_THAT(daemon_.daemon().MetricsText(),
-              HasSubstr("kiln_tune_kernels_total{outcome=\"faster\"} 1"));
+              HasSubstr("kiln_tune_kernels_total{origin=\"asked\",outcome=\"faster\"} 1"));
   // The session keeps its program, and one that defines the graph now gets another.
   EXPECT_EQ(KernelOf(client_, digest).setting(), "");
   EXPECT_EQ(Sum(*stream_, 4), sum);
@@ -184,6 +209,28 @@ TEST_F(TuneTest, NewDefinitionsRunWithWhatWasFound) {
   ASSERT_TRUE(Tune(client_, digest, &responses).ok());
   ASSERT_EQ(responses.size(), 1);
   EXPECT_EQ(responses[0].state(), v1::TuneProgramResponse::SEARCHED);
+}
+
+TEST_F(TuneTest, AProgramThatNoSessionHasStaysListed) {
+  const std::string digest = stream_->Call(Define(1, AddGraph(4))).digest();
+  Client other(daemon_.address());
+  stream_.reset();
+  v1::CloseSessionRequest close;
+  close.set_session_id(client_.session.session_id());
+  ASSERT_TRUE(Try(client_.sessions, &v1::SessionService::Stub::CloseSession, close).ok());
+  ASSERT_TRUE(Tune(other, digest).ok());
+  EXPECT_EQ(KernelOf(other, digest).setting(), "");
+  Responses again;
+  ASSERT_TRUE(Tune(other, digest, &again).ok());
+  EXPECT_EQ(again.back().state(), v1::TuneProgramResponse::SEARCHED);
+  // The next definition takes its place.
+  const auto stream = other.Connect();
+  EXPECT_EQ(stream->Call(Define(1, AddGraph(4))).digest(), digest);
+  EXPECT_THAT(KernelOf(other, digest).setting(), HasSubstr("stage 0 form="));
+  grpc::ClientContext context;
+  v1::ListProgramsResponse programs;
+  ASSERT_TRUE(other.programs->ListPrograms(&context, {}, &programs).ok());
+  EXPECT_EQ(programs.programs_size(), 1);
 }
 
 TEST_F(TuneTest, AnotherTuningOfTheDeviceWaitsForItsTurn) {
@@ -218,6 +265,128 @@ TEST_F(TuneTest, OnlyProgramsOfTheCallerAreTuned) {
   Client bob(daemon_.daemon().listening()[1], {.token = AddUser(client_, "bob")});
   ASSERT_TRUE(bob.opened.ok()) << bob.opened.error_message();
   EXPECT_EQ(Reason(Tune(bob, digest)), "UNKNOWN_PROGRAM");
+}
+
+TEST_F(TuneTest, TakesNoLongerThanTheDaemonAllows) {
+  const std::string digest = stream_->Call(Define(1, AddGraph(4))).digest();
+  grpc::ClientContext context;
+  v1::TuneProgramRequest request;
+  request.set_digest(digest);
+  request.set_seconds(3601);
+  const grpc::Status refused = client_.programs->TuneProgram(&context, request)->Finish();
+  EXPECT_EQ(Reason(refused), "BAD_TUNING");
+  EXPECT_THAT(refused.error_message(),
+              HasSubstr("3601 s are more than the 3600 s that this daemon allows"));
+}
+
+TEST_F(TuneTest, IsListedAndStopped) {
+  const std::string digest = stream_->Call(Define(1, AddGraph(4))).digest();
+  Hold();
+  grpc::ClientContext context;
+  v1::TuneProgramRequest request;
+  request.set_digest(digest);
+  const auto call = client_.programs->TuneProgram(&context, request);
+  ASSERT_TRUE(Eventually([&] { return IsHeld(); }));
+  const v1::ListTuningsResponse list = List(client_);
+  ASSERT_EQ(list.tunings_size(), 1);
+  const v1::Tuning& tuning = list.tunings(0);
+  EXPECT_EQ(tuning.program(), digest.substr(0, 12));
+  EXPECT_NE(tuning.user(), "");
+  ASSERT_EQ(tuning.devices_size(), 1);
+  EXPECT_EQ(tuning.devices(0), "cpu:0");
+  EXPECT_FALSE(tuning.paused());
+  // Other users neither see it nor may end it.
+  Client bob(daemon_.daemon().listening()[1], {.token = AddUser(client_, "bob")});
+  ASSERT_TRUE(bob.opened.ok()) << bob.opened.error_message();
+  EXPECT_EQ(List(bob).tunings_size(), 0);
+  EXPECT_EQ(Reason(StopTuning(bob, tuning.id())), "UNKNOWN_TUNING");
+  EXPECT_EQ(Reason(StopTuning(client_, tuning.id() + 1)), "UNKNOWN_TUNING");
+  EXPECT_TRUE(StopTuning(client_, tuning.id()).ok());
+  LetGo();
+  const grpc::Status ended = call->Finish();
+  EXPECT_EQ(ended.error_code(), grpc::CANCELLED);
+  EXPECT_THAT(ended.error_message(), HasSubstr(tuning.user() + " has stopped the tuning"));
+  EXPECT_EQ(List(client_).tunings_size(), 0);
+  const std::string audit = AuditText(daemon_);
+  EXPECT_THAT(audit, ContainsRegex("stop_tuning.*UNKNOWN_TUNING"));
+  EXPECT_THAT(audit, ContainsRegex("stop_tuning.*" + digest.substr(0, 12)));
+}
+
+class IdleTuneTest : public TuneTest {
+ protected:
+  IdleTuneTest() : TuneTest([](config::Config& config) { config.idle_tuning = true; }) {}
+};
+
+TEST_F(IdleTuneTest, FindsSettingsWhileUsersDoNothing) {
+  const std::string digest = stream_->Call(Define(1, AddGraph(4))).digest();
+  const std::string sum = Sum(*stream_, 1);
+  Sum(*stream_, 4);
+  // From here on nothing is asked of the daemon but what it has found.
+  daemon_.Advance(absl::Minutes(1));
+  daemon_.Advance(absl::Minutes(1));
+  ASSERT_TRUE(Eventually([&] { return SettingsOf(client_) == 1; }));
+  EXPECT_THAT(daemon_.daemon().MetricsText(),
+              HasSubstr("kiln_tune_kernels_total{origin=\"idle\",outcome=\"faster\"} 1"));
+  Client next(daemon_.address());
+  const auto stream = next.Connect();
+  EXPECT_EQ(stream->Call(Define(1, AddGraph(4))).digest(), digest);
+  EXPECT_THAT(KernelOf(next, digest).setting(), HasSubstr("stage 0 form="));
+  EXPECT_EQ(Sum(*stream, 1), sum);
+}
+
+TEST_F(IdleTuneTest, MakesRoomForWhatAUserAsks) {
+  const std::string digest = stream_->Call(Define(1, AddGraph(4))).digest();
+  Sum(*stream_, 1);
+  Sum(*stream_, 4);
+  Hold();
+  daemon_.Advance(absl::Minutes(1));
+  daemon_.Advance(absl::Minutes(1));
+  ASSERT_TRUE(Eventually([&] { return IsHeld(); }));
+  const v1::ListTuningsResponse list = List(client_);
+  ASSERT_EQ(list.tunings_size(), 1);
+  EXPECT_EQ(list.tunings(0).user(), "");
+  LetGo();
+  EXPECT_TRUE(Tune(client_, digest, nullptr, /*width=*/8).ok());
+  EXPECT_EQ(SettingsOf(client_), 1);
+}
+
+TEST_F(IdleTuneTest, EndsWithTheDaemon) {
+  stream_->Call(Define(1, AddGraph(4)));
+  Sum(*stream_, 1);
+  Sum(*stream_, 4);
+  Hold();
+  daemon_.Advance(absl::Minutes(1));
+  daemon_.Advance(absl::Minutes(1));
+  ASSERT_TRUE(Eventually([&] { return IsHeld(); }));
+  stream_.reset();
+  EXPECT_TRUE(daemon_.daemon().Stop(absl::Hours(1), Daemon::Sessions::kEnd));
+}
+
+class SeparateTuneTest : public TuneTest {
+ protected:
+  SeparateTuneTest() : TuneTest([](config::Config& config) { config.programs_shared = false; }) {}
+};
+
+TEST_F(SeparateTuneTest, UsersHaveTheirOwnSettings) {
+  const std::string digest = stream_->Call(Define(1, AddGraph(4))).digest();
+  Responses responses;
+  ASSERT_TRUE(Tune(client_, digest, &responses).ok());
+  EXPECT_EQ(responses.back().state(), v1::TuneProgramResponse::FASTER);
+  Client again(daemon_.address());
+  const auto stream = again.Connect();
+  stream->Call(Define(1, AddGraph(4)));
+  EXPECT_THAT(KernelOf(again, digest).setting(), HasSubstr("stage 0 form="));
+  EXPECT_EQ(KernelOf(again, digest).seconds_tuned(), kFastSeconds);
+  // Nothing shows another user that this kernel was tuned.
+  Client bob(daemon_.daemon().listening()[1], {.token = AddUser(client_, "bob")});
+  ASSERT_TRUE(bob.opened.ok()) << bob.opened.error_message();
+  const auto bobs = bob.Connect();
+  const std::string bobs_digest = bobs->Call(Define(1, AddGraph(4))).digest();
+  EXPECT_EQ(KernelOf(bob, bobs_digest).setting(), "");
+  responses.clear();
+  ASSERT_TRUE(Tune(bob, bobs_digest, &responses).ok());
+  EXPECT_EQ(responses.back().state(), v1::TuneProgramResponse::FASTER);
+  EXPECT_EQ(SettingsOf(client_), 2);
 }
 
 TEST_F(TuneTest, ADaemonThatStopsEndsIt) {

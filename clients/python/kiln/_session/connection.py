@@ -318,6 +318,13 @@ class Connection:
         del retired  # may release the program, which must not happen under the lock
         return program
 
+    def _forget(self, program: Program) -> None:
+        """Lets the next `define` of this program's graph ask the daemon again."""
+        with self._lock:
+            for table in (self._programs, self._recent):
+                for key in [key for key, known in table.items() if known is program]:
+                    del table[key]
+
     def accepts(self, program: Program) -> bool:
         """Returns whether the daemon accepts a program that was just defined. Waits for its answer.
 

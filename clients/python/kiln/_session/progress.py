@@ -1,4 +1,4 @@
-"""Progress on stderr of the first call of a program that a thread waits for.
+"""Progress on stderr of the first call of a program that a thread waits for, and of searches.
 
 A program is compiled when it is first called. On a terminal one line is updated until the call
 continues, and is then erased; elsewhere lines are written at long intervals. $KILN_PROGRESS=off
@@ -48,10 +48,15 @@ def wait(waiter: Waiter, ask: Optional[Ask]) -> Any:
         return waiter.wait()
     if waiter.wait_for(SILENT_SECONDS):
         return waiter.result()
+    return tell(waiter, ask, sys.stderr, text_of)
+
+
+def tell(waiter: Waiter, ask: Ask, file: Any, text: Callable[[Sequence[Any]], str]) -> Any:
+    """As waiter.wait(), and shows the text of what `ask` returns meanwhile."""
     if not is_on() or not _telling.acquire(blocking=False):
         return waiter.wait()
     try:
-        Teller(ask, sys.stderr).until_resolved(waiter)
+        Teller(ask, file, text=text).until_resolved(waiter)
     finally:
         _telling.release()
     return waiter.result()
@@ -87,8 +92,10 @@ class Teller:
     """Writes progress to a file. Asks on other threads, so that the wait is never longer."""
 
     def __init__(self, ask: Ask, file: Any, now: Callable[[], float] = time.monotonic,
-                 start: Callable[..., Any] = _thread.start_new_thread) -> None:
+                 start: Callable[..., Any] = _thread.start_new_thread,
+                 text: Callable[[Sequence[Any]], str] = text_of) -> None:
         self._ask = ask
+        self._text = text
         self._file = file
         self._now = now
         self._start = start  # starts a thread
@@ -113,7 +120,7 @@ class Teller:
         """Shows the latest answer, and asks again when it is time."""
         answer, self._answer = self._answer, None
         if answer is not None:
-            text = text_of(answer)
+            text = self._text(answer)
             self._next_question = self._now() + (self._pause if text else IDLE_SECONDS)
             self._show(text)
             self._asking = False

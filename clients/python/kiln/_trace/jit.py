@@ -17,7 +17,8 @@ from typing import Any, Callable, Dict, List, Optional, Tuple, overload
 from kiln._basics.errors import TraceError
 from kiln._graph.matmul_precision import current_code
 from kiln._graph.node import mode
-from kiln._session.handles import ProgramInfo
+from kiln._session.handles import Program, ProgramInfo
+from kiln._session.tuning import checked_width
 from kiln._trace import guards
 from kiln._trace.again import difference
 from kiln._trace.nested import with_tensors
@@ -39,11 +40,13 @@ class Jit:
 
     _kiln_watched = ("_function",)
 
-    def __init__(self, function: Callable[..., Any], update: str = "fixed") -> None:
+    def __init__(self, function: Callable[..., Any], update: str = "fixed",
+                 beam: Optional[int] = None) -> None:
         if update not in ("fixed", "live"):
             raise ValueError(f'update is "fixed" or "live", not {update!r}')
         self._function = function
         self._live = update == "live"
+        self._beam = None if beam is None else checked_width(beam, "beam")
         self._traces: Dict[Any, Trace] = {}
         self._last_facts: Optional[guards.Survey] = None
         self.traces = 0  # the number of kinds of call that the function was traced for
@@ -89,6 +92,21 @@ class Jit:
                  for program, _ in programs.values()}
         return [connection.program(program.digest) for program, connection in known.items()]
 
+    def _defined(self) -> List[Program]:
+        """Returns the programs of the traces that have run, each once."""
+        return [*dict.fromkeys(program for trace in self._traces.values()
+                               for programs in trace.programs.values()
+                               for program, _ in programs.values())]
+
+    def _forget(self, program: Program) -> None:
+        """Lets the next call define the program anew."""
+        with _lock:
+            program.connection._forget(program)
+            for trace in self._traces.values():
+                programs = trace.programs.get(program.connection, {})
+                for given in [given for given, (one, _) in programs.items() if one is program]:
+                    del programs[given]
+
     def clear(self) -> None:
         """Drops all traces.
 
@@ -103,6 +121,7 @@ class Jit:
 
     def _trace(self, key: Any, args: Any, kwargs: Any, precision: Any) -> Trace:
         trace = Trace(self._name, precision, self._live)
+        trace.beam = self._beam
         self.traces += 1
         facts = self._record(trace, args, kwargs)
         self._traces[key] = trace
@@ -175,14 +194,17 @@ def _first_difference(before: guards.Survey, after: guards.Survey) -> Optional[s
 
 
 @overload
-def jit(function: Callable[..., Any], *, update: str = "fixed") -> Jit: ...
+def jit(function: Callable[..., Any], *, update: str = "fixed",
+        beam: Optional[int] = None) -> Jit: ...
 
 
 @overload
-def jit(function: None = None, *, update: str = "fixed") -> Callable[[Callable[..., Any]], Jit]: ...
+def jit(function: None = None, *, update: str = "fixed",
+        beam: Optional[int] = None) -> Callable[[Callable[..., Any]], Jit]: ...
 
 
-def jit(function: Optional[Callable[..., Any]] = None, *, update: str = "fixed") -> Any:
+def jit(function: Optional[Callable[..., Any]] = None, *, update: str = "fixed",
+        beam: Optional[int] = None) -> Any:
     """Makes a function run as one program on the device. Also a decorator.
 
     The first call traces the function: it runs on tensors without values, and the graph is sent. A
@@ -208,14 +230,28 @@ def jit(function: Optional[Callable[..., Any]] = None, *, update: str = "fixed")
 
     A program keeps the kernels that it was first compiled with, so that its results have the same
     bits in each call, also after the daemon was restarted. With `update="live"`, later calls use
-    faster kernels as soon as `kiln tune` has found some; they may round differently.
+    faster kernels as soon as a search has found some (`kiln.tune`, or the daemon's own while it is
+    idle); they may round differently.
 
     >>> @kiln.jit
     ... def scaled(x, factor):
     ...     return x * factor
     >>> scaled(kiln.ones(2), 3).tolist(), scaled(kiln.ones(2) + 1, 3).tolist(), scaled.traces
     ([3.0, 3.0], [6.0, 6.0], 1)
+
+    With `beam=4`, or `KILN_BEAM=4` in the environment for functions without `beam`, the daemon
+    searches for faster kernels of each program when it is first compiled, as `kiln.tune` does with
+    this width; 0: it does not. The first call waits for that, at most about a minute, with progress
+    on stderr after two seconds, and already runs with what was found. Other processes and later
+    ones find it stored and do not wait, except for kernels that there was no time for. If the
+    daemon does not search, a warning says why.
+
+    >>> @kiln.jit(beam=0)
+    ... def tripled(x):
+    ...     return 3 * x
+    >>> tripled(kiln.ones(2)).tolist()
+    [3.0, 3.0]
     """
     if function is None:
-        return functools.partial(jit, update=update)
-    return Jit(function, update)
+        return functools.partial(jit, update=update, beam=beam)
+    return Jit(function, update, beam)

@@ -19,7 +19,7 @@ from kiln._graph import node as _node
 from kiln._graph.node import Node, make, mode
 from kiln._placement import placement as placements
 from kiln._placement.placement import Placement, ProgramHome
-from kiln._trace import guards
+from kiln._trace import beam, guards
 from kiln._trace.nested import pack, unpack
 from kiln.random import Generator
 from kiln.tensor import Tensor, wrap
@@ -54,6 +54,7 @@ class Trace:
         self.name = name
         self.live = live  # as `update` of kiln.jit
         self.precision = precision  # of its matrix products
+        self.beam: Optional[int] = None  # see kiln.jit
         self.kept: List[Any] = []  # objects that the guard names by identity
         self.draws: Dict[Generator, _Draws] = {}
         self.graph: Any = None
@@ -272,8 +273,14 @@ class Trace:
             lie = [buffers[how].placement if isinstance(how, int) else how for how in self.lie]
             graph = places.with_sharding(
                 self.graph, self.home, [buffer.placement for buffer in buffers], lie)
-            program = connection.define(
-                graph, self.name, places.devices_of(self.home), self.live)
+
+            def define() -> Any:
+                return connection.define(
+                    graph, self.name, places.devices_of(self.home), self.live)
+
+            program, width = define(), beam.width_of(self.beam)
+            if width > 0:
+                program = beam.tuned(program, define, width)
             found = programs[given] = program, lie
         return found
 

@@ -14,7 +14,7 @@ _sym_db = _symbol_database.Default()
 from google.protobuf import timestamp_pb2 as google_dot_protobuf_dot_timestamp__pb2
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x13kiln/v1/admin.proto\x12\x07kiln.v1\x1a\x1fgoogle/protobuf/timestamp.proto\"\x12\n\x10GetDaemonRequest\"\xa2\x01\n\x11GetDaemonResponse\x12\x0f\n\x07version\x18\x01 \x01(\t\x12+\n\x07started\x18\x02 \x01(\x0b\x32\x1a.google.protobuf.Timestamp\x12\x16\n\x0eop_set_version\x18\x03 \x01(\r\x12\x11\n\tlistening\x18\x04 \x03(\t\x12\x12\n\ncache_path\x18\x05 \x01(\t\x12\x10\n\x08\x64raining\x18\x06 \x01(\x08\":\n\x0c\x44rainRequest\x12\x0e\n\x06\x64\x65vice\x18\x01 \x01(\t\x12\x0c\n\x04undo\x18\x02 \x01(\x08\x12\x0c\n\x04stop\x18\x03 \x01(\x08\"\x0f\n\rDrainResponse\"\x11\n\x0fGetCacheRequest\"^\n\x10GetCacheResponse\x12\x0c\n\x04path\x18\x01 \x01(\t\x12\x0f\n\x07kernels\x18\x02 \x01(\x04\x12\r\n\x05\x62ytes\x18\x03 \x01(\x04\x12\x0c\n\x04hits\x18\x04 \x01(\x04\x12\x0e\n\x06misses\x18\x05 \x01(\x04\"\x13\n\x11\x43learCacheRequest\"-\n\x12\x43learCacheResponse\x12\x17\n\x0fkernels_deleted\x18\x01 \x01(\x04\"\x17\n\x15\x45xportSettingsRequest\"8\n\x16\x45xportSettingsResponse\x12\x0c\n\x04text\x18\x01 \x01(\x0c\x12\x10\n\x08settings\x18\x02 \x01(\r\"%\n\x15ImportSettingsRequest\x12\x0c\n\x04text\x18\x01 \x01(\x0c\"G\n\x16ImportSettingsResponse\x12\r\n\x05\x61\x64\x64\x65\x64\x18\x01 \x01(\r\x12\x10\n\x08replaced\x18\x02 \x01(\r\x12\x0c\n\x04kept\x18\x03 \x01(\r\"\x8c\x01\n\tDeviceUse\x12\x0e\n\x06\x64\x65vice\x18\x01 \x01(\t\x12\x16\n\x0e\x64\x65vice_seconds\x18\x02 \x01(\x01\x12\x0c\n\x04runs\x18\x03 \x01(\x04\x12\x10\n\x08sessions\x18\x04 \x01(\r\x12\x14\n\x0cmemory_bytes\x18\x05 \x01(\x04\x12\x10\n\x08programs\x18\x06 \x01(\r\x12\x0f\n\x07waiting\x18\x07 \x01(\x04\"\xa5\x02\n\x04User\x12\x0c\n\x04name\x18\x01 \x01(\t\x12\x0e\n\x06weight\x18\x02 \x01(\x01\x12\x14\n\x0cmemory_bytes\x18\x03 \x01(\x04\x12\x16\n\x0e\x64\x65vice_seconds\x18\x04 \x01(\x01\x12#\n\x07\x64\x65vices\x18\x05 \x03(\x0b\x32\x12.kiln.v1.DeviceUse\x12\x0c\n\x04role\x18\n \x01(\t\x12\x10\n\x08token_id\x18\x0b \x01(\t\x12+\n\x07\x63reated\x18\x0c \x01(\x0b\x32\x1a.google.protobuf.Timestamp\x12+\n\x07revoked\x18\r \x01(\x0b\x32\x1a.google.protobuf.Timestamp\x12\x1e\n\x06tokens\x18\x0e \x03(\x0b\x32\x0e.kiln.v1.Token\x12\x12\n\nidentities\x18\x0f \x03(\t\"m\n\x05Token\x12\n\n\x02id\x18\x01 \x01(\t\x12+\n\x07\x63reated\x18\x02 \x01(\x0b\x32\x1a.google.protobuf.Timestamp\x12+\n\x07\x65xpires\x18\x03 \x01(\x0b\x32\x1a.google.protobuf.Timestamp\"@\n\x0e\x41\x64\x64UserRequest\x12\x0c\n\x04name\x18\x01 \x01(\t\x12\x0c\n\x04role\x18\x02 \x01(\t\x12\x12\n\nidentities\x18\x03 \x03(\t\"=\n\x0f\x41\x64\x64UserResponse\x12\x1b\n\x04user\x18\x01 \x01(\x0b\x32\r.kiln.v1.User\x12\r\n\x05token\x18\x02 \x01(\t\"6\n\x0f\x41\x64\x64TokenRequest\x12\x0c\n\x04user\x18\x01 \x01(\t\x12\x15\n\rvalid_seconds\x18\x02 \x01(\x04\">\n\x10\x41\x64\x64TokenResponse\x12\x1b\n\x04user\x18\x01 \x01(\x0b\x32\r.kiln.v1.User\x12\r\n\x05token\x18\x02 \x01(\t\"&\n\x12RevokeTokenRequest\x12\x10\n\x08token_id\x18\x01 \x01(\t\"2\n\x13RevokeTokenResponse\x12\x1b\n\x04user\x18\x01 \x01(\x0b\x32\r.kiln.v1.User\"!\n\x11RevokeUserRequest\x12\x0c\n\x04name\x18\x01 \x01(\t\"-\n\x12RevokeUserResponse\x12\x17\n\x0fsessions_closed\x18\x01 \x01(\r\"\x12\n\x10ListUsersRequest\"1\n\x11ListUsersResponse\x12\x1c\n\x05users\x18\x01 \x03(\x0b\x32\r.kiln.v1.User\"\x96\x01\n\x0fSetQuotaRequest\x12\x0c\n\x04user\x18\x01 \x01(\t\x12\x34\n\x06limits\x18\x03 \x03(\x0b\x32$.kiln.v1.SetQuotaRequest.LimitsEntry\x12\x10\n\x08\x64\x65\x66\x61ults\x18\x04 \x03(\t\x1a-\n\x0bLimitsEntry\x12\x0b\n\x03key\x18\x01 \x01(\t\x12\r\n\x05value\x18\x02 \x01(\x04:\x02\x38\x01\"5\n\x10SetQuotaResponse\x12!\n\x04user\x18\x01 \x01(\x0b\x32\x13.kiln.v1.UserQuotas\"\x13\n\x11ListQuotasRequest\"8\n\x12ListQuotasResponse\x12\"\n\x05users\x18\x01 \x03(\x0b\x32\x13.kiln.v1.UserQuotas\"E\n\nUserQuotas\x12\x0c\n\x04user\x18\x01 \x01(\t\x12)\n\tresources\x18\x02 \x03(\x0b\x32\x16.kiln.v1.ResourceQuota\"p\n\rResourceQuota\x12\x10\n\x08resource\x18\x01 \x01(\t\x12\x0e\n\x06\x64\x65vice\x18\x02 \x01(\t\x12\x0c\n\x04used\x18\x03 \x01(\x04\x12\r\n\x05limit\x18\x04 \x01(\x04\x12\x10\n\x08in_bytes\x18\x05 \x01(\x08\x12\x0e\n\x06is_set\x18\x06 \x01(\x08\"S\n\x16ListAuditEventsRequest\x12)\n\x05since\x18\x01 \x01(\x0b\x32\x1a.google.protobuf.Timestamp\x12\x0e\n\x06\x66ollow\x18\x02 \x01(\x08\"v\n\nAuditEvent\x12(\n\x04time\x18\x01 \x01(\x0b\x32\x1a.google.protobuf.Timestamp\x12\x0c\n\x04user\x18\x02 \x01(\t\x12\x0e\n\x06\x61\x63tion\x18\x03 \x01(\t\x12\x0f\n\x07subject\x18\x04 \x01(\t\x12\x0f\n\x07outcome\x18\x05 \x01(\t2\xdf\x07\n\x0c\x41\x64minService\x12\x42\n\tGetDaemon\x12\x19.kiln.v1.GetDaemonRequest\x1a\x1a.kiln.v1.GetDaemonResponse\x12\x36\n\x05\x44rain\x12\x15.kiln.v1.DrainRequest\x1a\x16.kiln.v1.DrainResponse\x12?\n\x08GetCache\x12\x18.kiln.v1.GetCacheRequest\x1a\x19.kiln.v1.GetCacheResponse\x12\x45\n\nClearCache\x12\x1a.kiln.v1.ClearCacheRequest\x1a\x1b.kiln.v1.ClearCacheResponse\x12Q\n\x0e\x45xportSettings\x12\x1e.kiln.v1.ExportSettingsRequest\x1a\x1f.kiln.v1.ExportSettingsResponse\x12Q\n\x0eImportSettings\x12\x1e.kiln.v1.ImportSettingsRequest\x1a\x1f.kiln.v1.ImportSettingsResponse\x12<\n\x07\x41\x64\x64User\x12\x17.kiln.v1.AddUserRequest\x1a\x18.kiln.v1.AddUserResponse\x12\x45\n\nRevokeUser\x12\x1a.kiln.v1.RevokeUserRequest\x1a\x1b.kiln.v1.RevokeUserResponse\x12?\n\x08\x41\x64\x64Token\x12\x18.kiln.v1.AddTokenRequest\x1a\x19.kiln.v1.AddTokenResponse\x12H\n\x0bRevokeToken\x12\x1b.kiln.v1.RevokeTokenRequest\x1a\x1c.kiln.v1.RevokeTokenResponse\x12\x42\n\tListUsers\x12\x19.kiln.v1.ListUsersRequest\x1a\x1a.kiln.v1.ListUsersResponse\x12?\n\x08SetQuota\x12\x18.kiln.v1.SetQuotaRequest\x1a\x19.kiln.v1.SetQuotaResponse\x12\x45\n\nListQuotas\x12\x1a.kiln.v1.ListQuotasRequest\x1a\x1b.kiln.v1.ListQuotasResponse\x12I\n\x0fListAuditEvents\x12\x1f.kiln.v1.ListAuditEventsRequest\x1a\x13.kiln.v1.AuditEvent0\x01\x62\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x13kiln/v1/admin.proto\x12\x07kiln.v1\x1a\x1fgoogle/protobuf/timestamp.proto\"\x12\n\x10GetDaemonRequest\"\xa2\x01\n\x11GetDaemonResponse\x12\x0f\n\x07version\x18\x01 \x01(\t\x12+\n\x07started\x18\x02 \x01(\x0b\x32\x1a.google.protobuf.Timestamp\x12\x16\n\x0eop_set_version\x18\x03 \x01(\r\x12\x11\n\tlistening\x18\x04 \x03(\t\x12\x12\n\ncache_path\x18\x05 \x01(\t\x12\x10\n\x08\x64raining\x18\x06 \x01(\x08\":\n\x0c\x44rainRequest\x12\x0e\n\x06\x64\x65vice\x18\x01 \x01(\t\x12\x0c\n\x04undo\x18\x02 \x01(\x08\x12\x0c\n\x04stop\x18\x03 \x01(\x08\"\x0f\n\rDrainResponse\"\x11\n\x0fGetCacheRequest\"^\n\x10GetCacheResponse\x12\x0c\n\x04path\x18\x01 \x01(\t\x12\x0f\n\x07kernels\x18\x02 \x01(\x04\x12\r\n\x05\x62ytes\x18\x03 \x01(\x04\x12\x0c\n\x04hits\x18\x04 \x01(\x04\x12\x0e\n\x06misses\x18\x05 \x01(\x04\"\x13\n\x11\x43learCacheRequest\"-\n\x12\x43learCacheResponse\x12\x17\n\x0fkernels_deleted\x18\x01 \x01(\x04\"\x17\n\x15\x45xportSettingsRequest\"8\n\x16\x45xportSettingsResponse\x12\x0c\n\x04text\x18\x01 \x01(\x0c\x12\x10\n\x08settings\x18\x02 \x01(\r\"%\n\x15ImportSettingsRequest\x12\x0c\n\x04text\x18\x01 \x01(\x0c\"X\n\x16ImportSettingsResponse\x12\r\n\x05\x61\x64\x64\x65\x64\x18\x01 \x01(\r\x12\x10\n\x08replaced\x18\x02 \x01(\r\x12\x0c\n\x04kept\x18\x03 \x01(\r\x12\x0f\n\x07\x64ropped\x18\x04 \x01(\r\"\x8c\x01\n\tDeviceUse\x12\x0e\n\x06\x64\x65vice\x18\x01 \x01(\t\x12\x16\n\x0e\x64\x65vice_seconds\x18\x02 \x01(\x01\x12\x0c\n\x04runs\x18\x03 \x01(\x04\x12\x10\n\x08sessions\x18\x04 \x01(\r\x12\x14\n\x0cmemory_bytes\x18\x05 \x01(\x04\x12\x10\n\x08programs\x18\x06 \x01(\r\x12\x0f\n\x07waiting\x18\x07 \x01(\x04\"\xa5\x02\n\x04User\x12\x0c\n\x04name\x18\x01 \x01(\t\x12\x0e\n\x06weight\x18\x02 \x01(\x01\x12\x14\n\x0cmemory_bytes\x18\x03 \x01(\x04\x12\x16\n\x0e\x64\x65vice_seconds\x18\x04 \x01(\x01\x12#\n\x07\x64\x65vices\x18\x05 \x03(\x0b\x32\x12.kiln.v1.DeviceUse\x12\x0c\n\x04role\x18\n \x01(\t\x12\x10\n\x08token_id\x18\x0b \x01(\t\x12+\n\x07\x63reated\x18\x0c \x01(\x0b\x32\x1a.google.protobuf.Timestamp\x12+\n\x07revoked\x18\r \x01(\x0b\x32\x1a.google.protobuf.Timestamp\x12\x1e\n\x06tokens\x18\x0e \x03(\x0b\x32\x0e.kiln.v1.Token\x12\x12\n\nidentities\x18\x0f \x03(\t\"m\n\x05Token\x12\n\n\x02id\x18\x01 \x01(\t\x12+\n\x07\x63reated\x18\x02 \x01(\x0b\x32\x1a.google.protobuf.Timestamp\x12+\n\x07\x65xpires\x18\x03 \x01(\x0b\x32\x1a.google.protobuf.Timestamp\"@\n\x0e\x41\x64\x64UserRequest\x12\x0c\n\x04name\x18\x01 \x01(\t\x12\x0c\n\x04role\x18\x02 \x01(\t\x12\x12\n\nidentities\x18\x03 \x03(\t\"=\n\x0f\x41\x64\x64UserResponse\x12\x1b\n\x04user\x18\x01 \x01(\x0b\x32\r.kiln.v1.User\x12\r\n\x05token\x18\x02 \x01(\t\"6\n\x0f\x41\x64\x64TokenRequest\x12\x0c\n\x04user\x18\x01 \x01(\t\x12\x15\n\rvalid_seconds\x18\x02 \x01(\x04\">\n\x10\x41\x64\x64TokenResponse\x12\x1b\n\x04user\x18\x01 \x01(\x0b\x32\r.kiln.v1.User\x12\r\n\x05token\x18\x02 \x01(\t\"&\n\x12RevokeTokenRequest\x12\x10\n\x08token_id\x18\x01 \x01(\t\"2\n\x13RevokeTokenResponse\x12\x1b\n\x04user\x18\x01 \x01(\x0b\x32\r.kiln.v1.User\"!\n\x11RevokeUserRequest\x12\x0c\n\x04name\x18\x01 \x01(\t\"-\n\x12RevokeUserResponse\x12\x17\n\x0fsessions_closed\x18\x01 \x01(\r\"\x12\n\x10ListUsersRequest\"1\n\x11ListUsersResponse\x12\x1c\n\x05users\x18\x01 \x03(\x0b\x32\r.kiln.v1.User\"\x96\x01\n\x0fSetQuotaRequest\x12\x0c\n\x04user\x18\x01 \x01(\t\x12\x34\n\x06limits\x18\x03 \x03(\x0b\x32$.kiln.v1.SetQuotaRequest.LimitsEntry\x12\x10\n\x08\x64\x65\x66\x61ults\x18\x04 \x03(\t\x1a-\n\x0bLimitsEntry\x12\x0b\n\x03key\x18\x01 \x01(\t\x12\r\n\x05value\x18\x02 \x01(\x04:\x02\x38\x01\"5\n\x10SetQuotaResponse\x12!\n\x04user\x18\x01 \x01(\x0b\x32\x13.kiln.v1.UserQuotas\"\x13\n\x11ListQuotasRequest\"8\n\x12ListQuotasResponse\x12\"\n\x05users\x18\x01 \x03(\x0b\x32\x13.kiln.v1.UserQuotas\"E\n\nUserQuotas\x12\x0c\n\x04user\x18\x01 \x01(\t\x12)\n\tresources\x18\x02 \x03(\x0b\x32\x16.kiln.v1.ResourceQuota\"p\n\rResourceQuota\x12\x10\n\x08resource\x18\x01 \x01(\t\x12\x0e\n\x06\x64\x65vice\x18\x02 \x01(\t\x12\x0c\n\x04used\x18\x03 \x01(\x04\x12\r\n\x05limit\x18\x04 \x01(\x04\x12\x10\n\x08in_bytes\x18\x05 \x01(\x08\x12\x0e\n\x06is_set\x18\x06 \x01(\x08\"S\n\x16ListAuditEventsRequest\x12)\n\x05since\x18\x01 \x01(\x0b\x32\x1a.google.protobuf.Timestamp\x12\x0e\n\x06\x66ollow\x18\x02 \x01(\x08\"v\n\nAuditEvent\x12(\n\x04time\x18\x01 \x01(\x0b\x32\x1a.google.protobuf.Timestamp\x12\x0c\n\x04user\x18\x02 \x01(\t\x12\x0e\n\x06\x61\x63tion\x18\x03 \x01(\t\x12\x0f\n\x07subject\x18\x04 \x01(\t\x12\x0f\n\x07outcome\x18\x05 \x01(\t2\xdf\x07\n\x0c\x41\x64minService\x12\x42\n\tGetDaemon\x12\x19.kiln.v1.GetDaemonRequest\x1a\x1a.kiln.v1.GetDaemonResponse\x12\x36\n\x05\x44rain\x12\x15.kiln.v1.DrainRequest\x1a\x16.kiln.v1.DrainResponse\x12?\n\x08GetCache\x12\x18.kiln.v1.GetCacheRequest\x1a\x19.kiln.v1.GetCacheResponse\x12\x45\n\nClearCache\x12\x1a.kiln.v1.ClearCacheRequest\x1a\x1b.kiln.v1.ClearCacheResponse\x12Q\n\x0e\x45xportSettings\x12\x1e.kiln.v1.ExportSettingsRequest\x1a\x1f.kiln.v1.ExportSettingsResponse\x12Q\n\x0eImportSettings\x12\x1e.kiln.v1.ImportSettingsRequest\x1a\x1f.kiln.v1.ImportSettingsResponse\x12<\n\x07\x41\x64\x64User\x12\x17.kiln.v1.AddUserRequest\x1a\x18.kiln.v1.AddUserResponse\x12\x45\n\nRevokeUser\x12\x1a.kiln.v1.RevokeUserRequest\x1a\x1b.kiln.v1.RevokeUserResponse\x12?\n\x08\x41\x64\x64Token\x12\x18.kiln.v1.AddTokenRequest\x1a\x19.kiln.v1.AddTokenResponse\x12H\n\x0bRevokeToken\x12\x1b.kiln.v1.RevokeTokenRequest\x1a\x1c.kiln.v1.RevokeTokenResponse\x12\x42\n\tListUsers\x12\x19.kiln.v1.ListUsersRequest\x1a\x1a.kiln.v1.ListUsersResponse\x12?\n\x08SetQuota\x12\x18.kiln.v1.SetQuotaRequest\x1a\x19.kiln.v1.SetQuotaResponse\x12\x45\n\nListQuotas\x12\x1a.kiln.v1.ListQuotasRequest\x1a\x1b.kiln.v1.ListQuotasResponse\x12I\n\x0fListAuditEvents\x12\x1f.kiln.v1.ListAuditEventsRequest\x1a\x13.kiln.v1.AuditEvent0\x01\x62\x06proto3')
 
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, globals())
 _builder.BuildTopDescriptorsAndMessages(DESCRIPTOR, 'kiln.v1.admin_pb2', globals())
@@ -46,51 +46,51 @@ if _descriptor._USE_C_DESCRIPTORS == False:
   _IMPORTSETTINGSREQUEST._serialized_start=593
   _IMPORTSETTINGSREQUEST._serialized_end=630
   _IMPORTSETTINGSRESPONSE._serialized_start=632
-  _IMPORTSETTINGSRESPONSE._serialized_end=703
-  _DEVICEUSE._serialized_start=706
-  _DEVICEUSE._serialized_end=846
-  _USER._serialized_start=849
-  _USER._serialized_end=1142
-  _TOKEN._serialized_start=1144
-  _TOKEN._serialized_end=1253
-  _ADDUSERREQUEST._serialized_start=1255
-  _ADDUSERREQUEST._serialized_end=1319
-  _ADDUSERRESPONSE._serialized_start=1321
-  _ADDUSERRESPONSE._serialized_end=1382
-  _ADDTOKENREQUEST._serialized_start=1384
-  _ADDTOKENREQUEST._serialized_end=1438
-  _ADDTOKENRESPONSE._serialized_start=1440
-  _ADDTOKENRESPONSE._serialized_end=1502
-  _REVOKETOKENREQUEST._serialized_start=1504
-  _REVOKETOKENREQUEST._serialized_end=1542
-  _REVOKETOKENRESPONSE._serialized_start=1544
-  _REVOKETOKENRESPONSE._serialized_end=1594
-  _REVOKEUSERREQUEST._serialized_start=1596
-  _REVOKEUSERREQUEST._serialized_end=1629
-  _REVOKEUSERRESPONSE._serialized_start=1631
-  _REVOKEUSERRESPONSE._serialized_end=1676
-  _LISTUSERSREQUEST._serialized_start=1678
-  _LISTUSERSREQUEST._serialized_end=1696
-  _LISTUSERSRESPONSE._serialized_start=1698
-  _LISTUSERSRESPONSE._serialized_end=1747
-  _SETQUOTAREQUEST._serialized_start=1750
-  _SETQUOTAREQUEST._serialized_end=1900
-  _SETQUOTAREQUEST_LIMITSENTRY._serialized_start=1855
-  _SETQUOTAREQUEST_LIMITSENTRY._serialized_end=1900
-  _SETQUOTARESPONSE._serialized_start=1902
-  _SETQUOTARESPONSE._serialized_end=1955
-  _LISTQUOTASREQUEST._serialized_start=1957
-  _LISTQUOTASREQUEST._serialized_end=1976
-  _LISTQUOTASRESPONSE._serialized_start=1978
-  _LISTQUOTASRESPONSE._serialized_end=2034
-  _USERQUOTAS._serialized_start=2036
-  _USERQUOTAS._serialized_end=2105
-  _RESOURCEQUOTA._serialized_start=2107
-  _RESOURCEQUOTA._serialized_end=2219
-  _LISTAUDITEVENTSREQUEST._serialized_start=2221
-  _LISTAUDITEVENTSREQUEST._serialized_end=2304
-  _AUDITEVENT._serialized_start=2306
-  _AUDITEVENT._serialized_end=2424
-  _ADMINSERVICE._serialized_start=2427
-  _ADMINSERVICE._serialized_end=3418
+  _IMPORTSETTINGSRESPONSE._serialized_end=720
+  _DEVICEUSE._serialized_start=723
+  _DEVICEUSE._serialized_end=863
+  _USER._serialized_start=866
+  _USER._serialized_end=1159
+  _TOKEN._serialized_start=1161
+  _TOKEN._serialized_end=1270
+  _ADDUSERREQUEST._serialized_start=1272
+  _ADDUSERREQUEST._serialized_end=1336
+  _ADDUSERRESPONSE._serialized_start=1338
+  _ADDUSERRESPONSE._serialized_end=1399
+  _ADDTOKENREQUEST._serialized_start=1401
+  _ADDTOKENREQUEST._serialized_end=1455
+  _ADDTOKENRESPONSE._serialized_start=1457
+  _ADDTOKENRESPONSE._serialized_end=1519
+  _REVOKETOKENREQUEST._serialized_start=1521
+  _REVOKETOKENREQUEST._serialized_end=1559
+  _REVOKETOKENRESPONSE._serialized_start=1561
+  _REVOKETOKENRESPONSE._serialized_end=1611
+  _REVOKEUSERREQUEST._serialized_start=1613
+  _REVOKEUSERREQUEST._serialized_end=1646
+  _REVOKEUSERRESPONSE._serialized_start=1648
+  _REVOKEUSERRESPONSE._serialized_end=1693
+  _LISTUSERSREQUEST._serialized_start=1695
+  _LISTUSERSREQUEST._serialized_end=1713
+  _LISTUSERSRESPONSE._serialized_start=1715
+  _LISTUSERSRESPONSE._serialized_end=1764
+  _SETQUOTAREQUEST._serialized_start=1767
+  _SETQUOTAREQUEST._serialized_end=1917
+  _SETQUOTAREQUEST_LIMITSENTRY._serialized_start=1872
+  _SETQUOTAREQUEST_LIMITSENTRY._serialized_end=1917
+  _SETQUOTARESPONSE._serialized_start=1919
+  _SETQUOTARESPONSE._serialized_end=1972
+  _LISTQUOTASREQUEST._serialized_start=1974
+  _LISTQUOTASREQUEST._serialized_end=1993
+  _LISTQUOTASRESPONSE._serialized_start=1995
+  _LISTQUOTASRESPONSE._serialized_end=2051
+  _USERQUOTAS._serialized_start=2053
+  _USERQUOTAS._serialized_end=2122
+  _RESOURCEQUOTA._serialized_start=2124
+  _RESOURCEQUOTA._serialized_end=2236
+  _LISTAUDITEVENTSREQUEST._serialized_start=2238
+  _LISTAUDITEVENTSREQUEST._serialized_end=2321
+  _AUDITEVENT._serialized_start=2323
+  _AUDITEVENT._serialized_end=2441
+  _ADMINSERVICE._serialized_start=2444
+  _ADMINSERVICE._serialized_end=3435
 # @@protoc_insertion_point(module_scope)
