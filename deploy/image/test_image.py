@@ -142,11 +142,12 @@ class Container:
     """The daemon of the image, as the first process of its namespace."""
 
     def __init__(self, root: pathlib.Path, data: pathlib.Path, config: dict):
+        self.root, self.environment = root, environment(config)
         self.log = data / "log"
         self.began = self.log.stat().st_size if self.log.exists() else 0
         with open(self.log, "ab") as log:
             self.process = subprocess.Popen(
-                inside(root, data, *config["config"]["Entrypoint"], "--cpu_threads=2"), env=environment(config),
+                inside(root, data, *config["config"]["Entrypoint"], "--cpu_threads=2"), env=self.environment,
                 stdin=subprocess.DEVNULL, stdout=log, stderr=log)
         assert eventually(lambda: "event=serving" in self.written() or self.process.poll() is not None)
         assert self.process.poll() is None, self.written()
@@ -159,7 +160,14 @@ class Container:
         (child,) = pathlib.Path(f"/proc/{self.process.pid}/task/{self.process.pid}/children").read_text().split()
         return int(child)
 
-    def stop(self) -> int:
+    def run(self, *command: str) -> str:
+        """Runs a program beside the daemon, in its namespaces; returns what it prints."""
+        done = subprocess.run(["nsenter", f"--target={self.pid()}", "--mount", "--pid", "/usr/sbin/chroot", f"--userspec={USER}:{USER}",
+                               f"--groups={USER}", self.root, *command], env=self.environment, capture_output=True, text=True)
+        assert done.returncode == 0, done.stdout + done.stderr
+        return done.stdout
+
+    def terminate(self) -> int:
         os.kill(self.pid(), signal.SIGTERM)
         return self.process.wait(timeout=GIVE_UP_SECONDS)
 
@@ -171,7 +179,7 @@ def container(root: pathlib.Path, data: pathlib.Path, config: dict) -> Iterator[
         yield running
     finally:
         if running.process.poll() is None:
-            running.stop()
+            running.terminate()
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root can run what is in an image without a container engine")
@@ -190,18 +198,16 @@ def test_a_session_survives_a_new_container(unpacked, config, tmp_path):
             assert re.search(rf"^Uid:\t{USER}\t{USER}\t{USER}\t{USER}$", status, re.M)
             assert re.search(r"^CapEff:\t0+$", status, re.M) and re.search(r"^NSpid:\t\d+\t1$", status, re.M)
             first, middle = map(float, client.stdout.readline().split())
-            assert daemon.stop() == 0, daemon.written()
+            assert daemon.terminate() == 0, daemon.written()
         assert list((tmp_path / "state/kiln/sessions").iterdir())
         client.stdin.write("\n")
         client.stdin.flush()
         with container(unpacked, tmp_path, config) as daemon:
             after, last = float(client.stdout.readline()), float(client.stdout.readline())
-            # What the image's health check asks.
-            check = config["config"]["Healthcheck"]["Test"][1:]
-            devices = subprocess.run(inside(unpacked, tmp_path, *check), env=environment(config), capture_output=True, text=True)
-            assert devices.returncode == 0 and "cpu:0" in devices.stdout, devices.stdout + devices.stderr
+            assert "cpu:0" in daemon.run(*config["config"]["Healthcheck"]["Test"][1:])
             assert client.wait(timeout=GIVE_UP_SECONDS) == 0
-            assert daemon.stop() == 0, daemon.written()
+            daemon.run("/usr/bin/kiln", "drain")
+            assert daemon.process.wait(timeout=GIVE_UP_SECONDS) == 0, daemon.written()
         assert first > middle > last and after < (first + middle) / 2, (first, middle, after, last)
         # Kernels were compiled, which takes worker processes, and are in the mounted folder.
         assert list((tmp_path / "cache/kiln").iterdir())
