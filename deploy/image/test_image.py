@@ -162,8 +162,9 @@ class Container:
 
     def run(self, *command: str) -> str:
         """Runs a program beside the daemon, in its namespaces; returns what it prints."""
-        done = subprocess.run(["nsenter", f"--target={self.pid()}", "--mount", "--pid", "/usr/sbin/chroot", f"--userspec={USER}:{USER}",
-                               f"--groups={USER}", self.root, *command], env=self.environment, capture_output=True, text=True)
+        enter = ["/usr/bin/nsenter", f"--target={self.pid()}", "--mount", "--pid"]
+        as_user = ["/usr/sbin/chroot", f"--userspec={USER}:{USER}", f"--groups={USER}", self.root]
+        done = subprocess.run([*enter, *as_user, *command], env=self.environment, capture_output=True, text=True)
         assert done.returncode == 0, done.stdout + done.stderr
         return done.stdout
 
