@@ -1,23 +1,19 @@
 """/metrics as Prometheus sees it."""
 
-import contextlib
 import json
 import os
 import pathlib
 import re
-import shutil
 import subprocess
 import sys
 import time
-import urllib.parse
-import urllib.request
 
 import pytest
 
-from eventually import GIVE_UP_SECONDS, eventually
+from eventually import GIVE_UP_SECONDS
 from kilnd_process import NO_PROBES, ROOT, Kilnd, build_folder
+from prometheus_process import prometheus, scrape_configuration
 
-LISTENS = re.compile(r'"Listening on" address=127\.0\.0\.1:(\d+)\n')
 WORK = build_folder() / "tests/clients/cpp/client_live_test"
 KILN = build_folder() / "clients/cli/kiln"
 MIXED_LOAD = pathlib.Path(__file__).with_name("mixed_load.py")
@@ -58,57 +54,9 @@ def test_labels_are_bounded(busy):
     assert not names & {"session", "session_id", "digest", "handle"}, names
 
 
-def query(port: int, expression: str) -> list:
-    url = f"http://127.0.0.1:{port}/api/v1/query?query={urllib.parse.quote(expression)}"
-    with urllib.request.urlopen(url, timeout=GIVE_UP_SECONDS) as answer:
-        return json.load(answer)["data"]["result"]
-
-
-def wait_for(port: int, expression: str, process: subprocess.Popen) -> list:
-    """Asks Prometheus until it has an answer."""
-    result = []
-
-    def answers() -> bool:
-        with contextlib.suppress(OSError):
-            result[:] = query(port, expression)
-        return bool(result) or process.poll() is not None
-
-    assert eventually(answers) and result, f"Prometheus has no {expression}"
-    return result
-
-
-def scrape_configuration(metrics_port: int, folder: pathlib.Path) -> pathlib.Path:
-    """deploy/prometheus/prometheus.yml, for this daemon and with little patience."""
-    text = (ROOT / "deploy/prometheus/prometheus.yml").read_text()
-    text = text.replace("127.0.0.1:7434", f"127.0.0.1:{metrics_port}").replace("scrape_interval: 15s", "scrape_interval: 1s")
-    assert str(metrics_port) in text and "scrape_interval: 1s" in text
-    file = folder / "prometheus.yml"
-    file.write_text(text)
-    return file
-
-
 def test_deployed_configuration_is_valid():
     done = subprocess.run(["promtool", "check", "config", ROOT / "deploy/prometheus/prometheus.yml"], capture_output=True, text=True)
     assert done.returncode == 0, done.stdout + done.stderr
-
-
-@contextlib.contextmanager
-def prometheus(configuration: pathlib.Path, folder: pathlib.Path):
-    """Debian's Prometheus, once it has scraped the daemon; the `with` block gets what asks it."""
-    assert shutil.which("prometheus"), "deploy/dependencies --test installs prometheus"
-    log = folder / "prometheus.log"
-    process = subprocess.Popen(
-        ["prometheus", f"--config.file={configuration}", f"--storage.tsdb.path={folder}/data",
-         "--web.listen-address=127.0.0.1:0"],
-        stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=open(log, "wb"))
-    try:
-        assert eventually(lambda: LISTENS.search(log.read_text())), log.read_text()
-        port = int(LISTENS.search(log.read_text())[1])
-        assert wait_for(port, 'up{job="kiln"} == 1', process)
-        yield lambda expression: wait_for(port, expression, process)
-    finally:
-        process.terminate()
-        process.wait(timeout=GIVE_UP_SECONDS)
 
 
 def test_prometheus_scrapes_the_kernel_histogram(busy, tmp_path):
