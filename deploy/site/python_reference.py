@@ -44,7 +44,7 @@ def entry(level: int, name: str, value: object) -> str:
 
 
 def page(module_name: str, described: dict[int, tuple[str, str]]) -> str:
-    """Returns the page of a module. What an earlier page describes is a link to it; `described` has page and name by id."""
+    """Returns the page of a module. A name of an earlier page is a link to it; `described` has page and name by id."""
     module = importlib.import_module(module_name)
     text = f"# {module_name}\n\n{markdown(inspect.getdoc(module) or '')}\n"
     elsewhere: list[str] = []

@@ -25,7 +25,7 @@ TROUBLESHOOTING = ROOT / "docs/guides/troubleshooting.md"
 
 
 class Page(html.parser.HTMLParser):
-    """What a page loads, where it leads, and its anchors."""
+    """The loads, links and anchors of a page."""
 
     # Attributes by which a browser loads a file by itself. A `link` is loaded except as a mere relation.
     LOADS = {"script": "src", "img": "src", "iframe": "src", "source": "src", "video": "src", "audio": "src", "embed": "src",

@@ -1,4 +1,4 @@
-// What the operating system says of this process, under the names of Prometheus's client libraries.
+// The operating system's figures of this process, under the names of Prometheus's client libraries.
 #ifndef KILN_SERVER_METRICS_PROCESS_COLLECTOR_H_
 #define KILN_SERVER_METRICS_PROCESS_COLLECTOR_H_
 
@@ -9,7 +9,7 @@
 
 namespace kiln::metrics {
 
-// Reads proc(5) at every collection. Thread-safe. What cannot be read is left out.
+// Reads proc(5) at every collection. Thread-safe. Values that cannot be read are left out.
 class ProcessCollector : public prometheus::Collectable {
  public:
   // `folder` is "/proc" but in tests.

@@ -1,4 +1,4 @@
-// What a way to map a contraction to lanes and rows costs: the model that chooses among them.
+// The cost of each way to map a contraction to lanes and rows: the model that chooses among them.
 #ifndef KILN_COMPILER_SEARCH_CONTRACTION_WAY_COST_H_
 #define KILN_COMPILER_SEARCH_CONTRACTION_WAY_COST_H_
 

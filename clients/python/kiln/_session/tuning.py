@@ -18,7 +18,7 @@ WIDTH_MAX = 64
 
 
 class TunedKernel(NamedTuple):
-    """What a search has found for one kernel, as `kiln.tune` returns it.
+    """The result of a search for one kernel, as `kiln.tune` returns it.
 
     >>> kiln.TunedKernel("sum", "faster", 2e-3, 1e-3, 0.5, "").seconds_now
     0.001
