@@ -269,8 +269,10 @@ class RateMeasurement {
     return with_runner(*kernel, [this](TrialRunner& runner) {
       for (const Probe& probe : probes_) {
         absl::Status status = RunProbe(probe, runner);
-        // There is no device, or the tuning ends.
-        if (absl::IsUnavailable(status) || absl::IsCancelled(status)) return status;
+        // There is no device, or the tuning ends: rates of the probes so far would be stored as if
+        // the others could not be measured.
+        if (absl::IsUnavailable(status) || absl::IsCancelled(status) || absl::IsAborted(status))
+          return status;
         if (first_error_.ok()) first_error_ = std::move(status);
       }
       return absl::OkStatus();

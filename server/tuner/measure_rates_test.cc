@@ -73,6 +73,17 @@ TEST_F(MeasureRatesTest, AProbeThatCannotBeCompiledLeavesItsRateUnknown) {
   EXPECT_GT(rates->all.float32.other, 0);
 }
 
+TEST_F(MeasureRatesTest, AMeasurementThatIsCutShortHasNoRates) {
+  for (const auto code : {absl::StatusCode::kAborted, absl::StatusCode::kCancelled}) {
+    const auto rates = Measure([&](const workers::KernelJob& job) {
+      return job.kernel.find("sum(") == std::string::npos
+                 ? compiler::CompileJob(job)
+                 : absl::StatusOr<drivers::KernelImage>(absl::Status(code, "a user goes first"));
+    });
+    EXPECT_EQ(rates.status(), absl::Status(code, "a user goes first"));
+  }
+}
+
 TEST_F(MeasureRatesTest, WithoutAnyRateTheErrorIsReturned) {
   const auto rates = Measure([](const workers::KernelJob&) {
     return absl::StatusOr<drivers::KernelImage>(absl::InternalError("no compiler"));
