@@ -169,7 +169,7 @@ struct Daemon::Implementation {
   // Otherwise scraping requires a token of a viewer or an admin.
   bool MayScrape(const std::optional<std::string>& token);
   // Returns "" if a device takes new sessions and programs, else why none does.
-  std::string WhyNotReady() const;
+  std::string WhyNotReady();
   // Sessions are saved over restarts if their folder can be used. Call before creating the
   // registry.
   void OpenCheckpoints();
@@ -608,7 +608,12 @@ bool Daemon::Implementation::IsForEverybody() const {
   return users->nobody_known() && !config.system_users && config.tls_client_ca.empty();
 }
 
-std::string Daemon::Implementation::WhyNotReady() const {
+std::string Daemon::Implementation::WhyNotReady() {
+  {
+    absl::MutexLock lock(&mutex);
+    // Scrapes go on while the work of sessions ends.
+    if (stopping) return "the daemon stops";
+  }
   const bool takes_work =
       std::any_of(all_devices.begin(), all_devices.end(),
                   [](const auto* device) { return device->health() == runtime::Health::kHealthy; });
