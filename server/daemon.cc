@@ -55,6 +55,7 @@
 #include "server/tuner/cost_samples.h"
 #include "server/tuner/idle_tuner.h"
 #include "server/tuner/setting_store.h"
+#include "server/tuner/trial_runner.h"
 #include "server/tuner/tuner.h"
 #include "server/upkeep.h"
 
@@ -88,6 +89,9 @@ constexpr int kKeptOfAnArena = 16 << 20;
 constexpr int kMappingMin = 8 << 20;
 
 int KernelThreads() { return static_cast<int>(std::max(1u, std::thread::hardware_concurrency())); }
+
+// Of the host memory, the part that the daemon's own searches may use is one of so many.
+constexpr int64_t kIdleMemoryShare = 8;
 
 // Of a search, which compiles candidates beside users' work.
 int CandidateThreads() { return std::max(1, KernelThreads() / 4); }
@@ -165,7 +169,7 @@ struct Daemon::Implementation {
   // Otherwise scraping requires a token of a viewer or an admin.
   bool MayScrape(const std::optional<std::string>& token);
   // Returns "" if a device takes new sessions and programs, else why none does.
-  std::string WhyNotReady() const;
+  std::string WhyNotReady();
   // Sessions are saved over restarts if their folder can be used. Call before creating the
   // registry.
   void OpenCheckpoints();
@@ -437,6 +441,9 @@ void Daemon::Implementation::MakeIdleTuner(absl::Duration interval) {
   if (idle_compiler) {
     options.compile = [this](const workers::KernelJob& job) { return idle_compiler->Compile(job); };
   }
+  // A search holds results of kernels, also while it is paused, and users need the memory.
+  options.host = host->NewUserAccount(tuner::kTunerUser);
+  options.host->SetLimit(host->limit_bytes() / kIdleMemoryShare);
   options.clock = clock;
   const auto hours = ParseDayHours(config.idle_tuning_hours);
   KILN_CHECK(hours) << config.idle_tuning_hours;
@@ -601,7 +608,12 @@ bool Daemon::Implementation::IsForEverybody() const {
   return users->nobody_known() && !config.system_users && config.tls_client_ca.empty();
 }
 
-std::string Daemon::Implementation::WhyNotReady() const {
+std::string Daemon::Implementation::WhyNotReady() {
+  {
+    absl::MutexLock lock(&mutex);
+    // Scrapes go on while the work of sessions ends.
+    if (stopping) return "the daemon stops";
+  }
   const bool takes_work =
       std::any_of(all_devices.begin(), all_devices.end(),
                   [](const auto* device) { return device->health() == runtime::Health::kHealthy; });

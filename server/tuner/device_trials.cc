@@ -18,6 +18,9 @@ namespace {
 constexpr int64_t kGuardBytes = 4096;
 // NaN in all float dtypes.
 constexpr int kGuard = 0xff;
+// More than any device has. A user chooses the sizes of a kernel's arguments, whose sum may be more
+// than an int64 holds.
+constexpr int64_t kPlacesBytesMax = int64_t{1} << 61;
 
 int64_t RoundUp(int64_t bytes, int64_t multiple) {
   return (bytes + multiple - 1) / multiple * multiple;
@@ -95,6 +98,7 @@ int64_t DeviceTrials::PlaceArguments(const kernel::Kernel& kernel, const drivers
     if (buffer.memory != kernel::Memory::kGlobal) break;  // globals come first
     places->push_back({end, buffer.elements * ir::SizeOf(buffer.dtype)});
     end = RoundUp(end + places->back().bytes + kGuardBytes, alignment);
+    end = std::min(end, kPlacesBytesMax);
   }
   return end;
 }

@@ -232,5 +232,15 @@ TEST_F(DeviceTrialsTest, ReturnsTheDevicesErrors) {
             absl::StatusCode::kResourceExhausted);
 }
 
+TEST_F(DeviceTrialsTest, ArgumentsWhoseBytesOverflowTakeMoreThanAnyDeviceHas) {
+  std::string text;
+  for (int i = 0; i < 20; ++i)
+    absl::StrAppend(&text, "buffer b", i, " float64[", int64_t{1} << 56, "] read\n");
+  const auto large = kernel::ParseKernel(
+      text + "buffer b20 float64[1] write\nstage r0:1\n  b20[r0] = 1:float64\n", context_);
+  ASSERT_TRUE(large.ok()) << large.status();
+  EXPECT_GE(DeviceTrials::BytesOf(*large, device_.info().target), int64_t{1} << 60);
+}
+
 }  // namespace
 }  // namespace kiln::tuner

@@ -177,6 +177,7 @@ void IdleTuner::Begin(size_t device) {
   wants_wake_ = true;
   const TuneOptions options{.seconds = options_.kernel_seconds_max,
                             .width = options_.width,
+                            .host = options_.host,
                             .control = control,
                             .compile = options_.compile,
                             .origin = Origin::kIdle};

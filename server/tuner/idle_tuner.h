@@ -16,6 +16,7 @@
 #include "compiler/workers/kernel_compiler.h"
 #include "server/clock/clock.h"
 #include "server/clock/day_hours.h"
+#include "server/memory/host_memory.h"
 #include "server/runtime/device/managed_device.h"
 #include "server/runtime/thread_pool.h"
 #include "server/tuner/idle_policy.h"
@@ -44,6 +45,9 @@ class IdleTuner {
     std::function<void(KernelUse&)> look_at_programs;
     // Compiles candidates so that users' work does not wait for it. Null: the tuner's function.
     workers::CompileFunction compile;
+    // Pays for the results that are compared (TuneOptions::host). A kernel for which it has too
+    // little counts as one whose search has failed. Null: they are not charged.
+    std::shared_ptr<memory::Account> host;
     Clock clock;
     DayHours hours;
     absl::TimeZone zone = absl::LocalTimeZone();

@@ -159,6 +159,7 @@ class IdleTunerTest : public ::testing::Test {
       for (const auto& [kernel, seconds] : std::exchange(used_, {}))
         use.Add(kernel, "program", seconds);
     };
+    options.host = account_;
     options.clock = clock_;
     options.hours = hours;
     options.zone = absl::UTCTimeZone();
@@ -201,6 +202,9 @@ class IdleTunerTest : public ::testing::Test {
   Clock clock_ = kiln::testing::ClockOf([this] { return absl::FromUnixSeconds(seconds_.load()); });
   std::string folder_;
   Script script_;
+  const std::shared_ptr<memory::HostMemory> host_ =
+      std::make_shared<memory::HostMemory>(1 << 20, 1);
+  const std::shared_ptr<memory::Account> account_ = host_->NewUserAccount(kTunerUser);
   metrics::Metrics metrics_{"test"};
   runtime::ManagedDevice device_{std::make_unique<kiln::testing::FakeDevice>("cpu:0", 1 << 20), 0,
                                  metrics_.ForDevice("cpu:0"), clock_};
@@ -211,6 +215,29 @@ class IdleTunerTest : public ::testing::Test {
   std::vector<std::pair<KernelToTune, double>> used_;
   std::unique_ptr<IdleTuner> idle_;
 };
+
+TEST_F(IdleTunerTest, ASearchIsChargedForTheResultsThatItCompares) {
+  Use("a", 64, 1);
+  script_.Hold(true);
+  Start();
+  Advance(kUsersQuiet);
+  ASSERT_TRUE(Happens({"search a"}));
+  EXPECT_EQ(host_->used_bytes(), 64 * (3 * sizeof(float) + sizeof(double)));
+  script_.Hold(false);
+  EXPECT_TRUE(Eventually([&] { return !IsSearching(); }));
+  EXPECT_EQ(host_->used_bytes(), 0);
+}
+
+TEST_F(IdleTunerTest, AKernelWithTooLargeResultsIsNotSearched) {
+  account_->SetLimit(1000);
+  Use("a", 64, 2);
+  Use("b", 32, 1);
+  Start();
+  Advance(kUsersQuiet);
+  EXPECT_TRUE(Happens({"search b"}));
+  AwaitLook();
+  EXPECT_EQ(WidthOf(64), -1);
+}
 
 TEST_F(IdleTunerTest, SearchesWhatUsersUseMostOnceTheyAreQuiet) {
   Use("little", 64, 1);

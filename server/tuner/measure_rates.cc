@@ -187,7 +187,10 @@ class RateMeasurement {
       if (lanes_)
         cached = {parts * target_.limits.near_memory_bytes / 2,
                   parts * target_.limits.private_cache_bytes / 2};
-      std::erase_if(cached, [&](int64_t bytes) { return bytes >= cached_max / 2; });
+      // What a machine reports about its caches may be anything, and sizes must ascend.
+      if (lanes_ && cached[0] >= cached[1]) cached.erase(cached.begin());
+      std::erase_if(cached,
+                    [&](int64_t bytes) { return bytes < 4 * parts || bytes >= cached_max / 2; });
       // Probes point to the rates.
       kind->traffic.resize(cached.size() + 2);
       for (size_t i = 0; i < cached.size(); ++i)
@@ -269,8 +272,10 @@ class RateMeasurement {
     return with_runner(*kernel, [this](TrialRunner& runner) {
       for (const Probe& probe : probes_) {
         absl::Status status = RunProbe(probe, runner);
-        // There is no device, or the tuning ends.
-        if (absl::IsUnavailable(status) || absl::IsCancelled(status)) return status;
+        // There is no device, or the tuning ends: rates of the probes so far would be stored as if
+        // the others could not be measured.
+        if (absl::IsUnavailable(status) || absl::IsCancelled(status) || absl::IsAborted(status))
+          return status;
         if (first_error_.ok()) first_error_ = std::move(status);
       }
       return absl::OkStatus();

@@ -23,7 +23,8 @@ using WithRunner = absl::FunctionRef<absl::Status(
 // of several sizes (reads), a fill and a copy. Each counts its fastest run, and each rate is the
 // highest of its probes. On devices with matrix units, sums of products are not measured: which of
 // them could use the units is not known. A probe that fails leaves its rates 0. Returns the first
-// error if nothing was measured, or the runner's if it cannot be made.
+// error if nothing was measured, the runner's if it cannot be made, and that of a probe if it is
+// UNAVAILABLE, CANCELLED or ABORTED: then the others fail, too.
 absl::StatusOr<DeviceRates> MeasureRates(const drivers::Target& target,
                                          const workers::CompileFunction& compile,
                                          int compile_threads, WithRunner with_runner);

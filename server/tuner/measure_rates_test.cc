@@ -2,6 +2,7 @@
 
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "compiler/compiler.h"
@@ -24,7 +25,11 @@ class MeasureRatesTest : public ::testing::Test {
 
   // Probes run on the processor itself.
   absl::StatusOr<DeviceRates> Measure(const workers::CompileFunction& compile) {
-    return MeasureRates(device_->info().target, compile, /*compile_threads=*/2,
+    return Measure(compile, device_->info().target);
+  }
+  absl::StatusOr<DeviceRates> Measure(const workers::CompileFunction& compile,
+                                      const drivers::Target& target) {
+    return MeasureRates(target, compile, /*compile_threads=*/2,
                         [this](const kernel::Kernel& buffers,
                                absl::FunctionRef<absl::Status(TrialRunner&)> use) -> absl::Status {
                           ++runners_;
@@ -71,6 +76,31 @@ TEST_F(MeasureRatesTest, AProbeThatCannotBeCompiledLeavesItsRateUnknown) {
   ASSERT_TRUE(rates.ok()) << rates.status();
   EXPECT_EQ(rates->all.float32.fused, 0);
   EXPECT_GT(rates->all.float32.other, 0);
+}
+
+TEST_F(MeasureRatesTest, AMeasurementThatIsCutShortHasNoRates) {
+  for (const auto code : {absl::StatusCode::kAborted, absl::StatusCode::kCancelled}) {
+    const auto rates = Measure([&](const workers::KernelJob& job) {
+      return job.kernel.find("sum(") == std::string::npos
+                 ? compiler::CompileJob(job)
+                 : absl::StatusOr<drivers::KernelImage>(absl::Status(code, "a user goes first"));
+    });
+    EXPECT_EQ(rates.status(), absl::Status(code, "a user goes first"));
+  }
+}
+
+TEST_F(MeasureRatesTest, CachesOfAnySizeGiveRatesThatCanBeStored) {
+  drivers::Target target = device_->info().target;
+  for (const auto& [near, next] : {std::pair<int64_t, int64_t>{64 << 10, 64 << 10},
+                                   {256 << 10, 64 << 10},
+                                   {0, 64 << 10},
+                                   {0, 0}}) {
+    target.limits.near_memory_bytes = near;
+    target.limits.private_cache_bytes = next;
+    const auto rates = Measure(compiler::CompileJob, target);
+    ASSERT_TRUE(rates.ok()) << rates.status();
+    EXPECT_EQ(DecodeRates(EncodeRates(*rates)), *rates) << near << " and " << next;
+  }
 }
 
 TEST_F(MeasureRatesTest, WithoutAnyRateTheErrorIsReturned) {

@@ -28,12 +28,12 @@ constexpr double kOverhead = 4;
 constexpr int64_t kCopiesOfArguments = 5;
 constexpr int64_t kMemoryForImages = int64_t{1} << 30;
 
-int64_t ArgumentBytes(const kernel::Kernel& kernel) {
-  int64_t bytes = 0;
+int64_t MemoryBytesFor(const kernel::Kernel& kernel) {
+  double bytes = kMemoryForImages;  // a user chooses the sizes
   for (const kernel::Buffer& buffer : kernel.buffers)
     if (buffer.memory == kernel::Memory::kGlobal)
-      bytes += buffer.elements * ir::SizeOf(buffer.dtype);
-  return bytes;
+      bytes += kCopiesOfArguments * static_cast<double>(buffer.elements) * ir::SizeOf(buffer.dtype);
+  return static_cast<int64_t>(std::min(bytes, 0x1p62));
 }
 
 absl::Status Lost() { return absl::AbortedError("its process was lost"); }
@@ -82,9 +82,8 @@ ProcessTrials::ProcessTrials(const kernel::Kernel& kernel, const drivers::Target
       hardware_(target.HardwareKey()),
       seed_(seed),
       options_(std::move(options)),
-      memory_bytes_max_(options_.memory_bytes_max > 0
-                            ? options_.memory_bytes_max
-                            : kMemoryForImages + kCopiesOfArguments * ArgumentBytes(kernel)) {}
+      memory_bytes_max_(options_.memory_bytes_max > 0 ? options_.memory_bytes_max
+                                                      : MemoryBytesFor(kernel)) {}
 
 ProcessTrials::~ProcessTrials() = default;
 

@@ -83,9 +83,13 @@ absl::Status CannotTune(const runtime::ManagedDevice& device) {
       "CANNOT_TUNE", {{"device", device.name()}});
 }
 
-absl::Status AlreadyTuning(const runtime::ManagedDevice& device, const std::string& program) {
+// A digest would tell a user who has the same program that another one has it, too.
+absl::Status AlreadyTuning(const runtime::ManagedDevice& device, const TuningInfo& other,
+                           const std::string& user) {
+  const std::string program = other.user == user ? absl::StrCat("the program ", other.program)
+                                                 : "a program of another user";
   return errors::WithReason(
-      absl::UnavailableError(absl::StrCat(device.name(), " is already tuning the program ", program,
+      absl::UnavailableError(absl::StrCat(device.name(), " is already tuning ", program,
                                           "; try again when that has ended")),
       "ALREADY_TUNING", {{"device", device.name()}});
 }
@@ -467,7 +471,7 @@ absl::StatusOr<std::unique_ptr<Tuner::Claim>> Tuner::Begin(
     for (const runtime::ManagedDevice* device : other.devices) {
       if (absl::c_find(devices, device) == devices.end()) continue;
       if (other.info.origin != Origin::kIdle || info.origin == Origin::kIdle)
-        return AlreadyTuning(*device, other.info.program);
+        return AlreadyTuning(*device, other.info, info.user);
       idle.push_back(&other);
     }
   }

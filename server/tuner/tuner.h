@@ -147,7 +147,8 @@ class Tuner {
 
   // FAILED_PRECONDITION: a device computes nothing, so that it cannot be tuned. UNAVAILABLE: it
   // takes no new work, the tuner has stopped, or another program is being tuned there, which the
-  // message names by its digest. But what a user asks for cancels what the daemon does for itself.
+  // message names by its digest if it is the same user's. But what a user asks for cancels what
+  // the daemon does for itself.
   absl::StatusOr<std::unique_ptr<Claim>> Begin(std::vector<runtime::ManagedDevice*> devices,
                                                TuningInfo info) ABSL_LOCKS_EXCLUDED(mutex_);
 

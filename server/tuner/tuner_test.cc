@@ -436,6 +436,16 @@ TEST_F(TunerTest, OneProgramIsTunedOnADeviceAtATime) {
   EXPECT_TRUE(tuner_->Begin({&other_, &device_}, Asked("def")).ok());
 }
 
+TEST_F(TunerTest, AnotherUsersProgramIsNotNamed) {
+  TuningInfo anns = Asked("abc"), bobs = Asked("def");
+  anns.user = "ann";
+  bobs.user = "bob";
+  const auto first = tuner_->Begin({&device_}, anns);
+  ASSERT_TRUE(first.ok()) << first.status();
+  EXPECT_THAT(tuner_->Begin({&device_}, bobs).status().message(),
+              HasSubstr("cpu:0 is already tuning a program of another user"));
+}
+
 TEST_F(TunerTest, WhatAUserAsksForGoesBeforeWhatTheDaemonDoes) {
   const TuningInfo idle = Idle("abc");
   auto first = tuner_->Begin({&device_}, idle);

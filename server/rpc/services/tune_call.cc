@@ -179,7 +179,6 @@ absl::StatusOr<std::shared_ptr<Tuning>> Begin(const ProgramServiceParts& parts,
   if (!options.ok()) return options.status();
   options->host = std::move(host);
   const auto tuning = std::make_shared<Tuning>();
-  // Its digest, and no name: others are told that the device is taken.
   auto claimed = parts.program_tuner->Begin(
       DevicesOf(*program),
       {.program = program->short_digest(), .user = user, .control = tuning->control()});

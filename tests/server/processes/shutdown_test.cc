@@ -6,6 +6,7 @@
 
 #include <array>
 #include <atomic>
+#include <cstdlib>
 #include <cstring>
 #include <filesystem>
 #include <fstream>
@@ -39,6 +40,30 @@ DaemonParts FakeParts() {
 
 // Longer than any test: Stop returns only because the devices have completed their work.
 constexpr absl::Duration kGrace = absl::Hours(1);
+
+// Whether a page for supervisors says yes: /healthz or /readyz.
+bool SaysYes(TestDaemon& daemon, const std::string& page) {
+  return std::system(absl::StrCat("curl -sf -o /dev/null http://127.0.0.1:",
+                                  daemon.daemon().metrics_port(), page)
+                         .c_str()) == 0;
+}
+
+TEST(Shutdown, ADaemonThatStopsIsAliveButNotReady) {
+  TestDaemon daemon;
+  Client client(daemon.address());
+  auto stream = client.Connect();
+  DefineCounter(*stream);
+  daemon.device().Hold();
+  stream->Send(RunProgram(1, {1, 2}, {10}));
+  ASSERT_FALSE(stream->Call(Write(3, {1})).has_error());
+  EXPECT_TRUE(SaysYes(daemon, "/readyz"));
+  std::thread stop([&] { EXPECT_TRUE(daemon.daemon().Stop(kGrace)); });
+  EXPECT_TRUE(Eventually([&] { return !SaysYes(daemon, "/readyz"); }));
+  EXPECT_TRUE(SaysYes(daemon, "/healthz"));
+  daemon.device().LetGo();
+  stream->End();
+  stop.join();
+}
 
 TEST(Shutdown, UnderLoadEveryOperationIsAnsweredOrRefused) {
   TestDaemon daemon;
