@@ -66,7 +66,9 @@ absl::Status Import(Invocation& invocation, v1::AdminService::Stub& stub, const 
   invocation.out << "added " << answer.added() << " settings, replaced " << answer.replaced()
                  << " by faster ones, kept " << answer.kept() << '\n';
   if (answer.dropped() > 0)
-    invocation.out << answer.dropped() << " did not fit: the daemon's store of settings is full\n";
+    invocation.out << answer.dropped()
+                   << " did not fit: the daemon's store of settings is full, and keeps what it "
+                      "has\n";
   return absl::OkStatus();
 }
 

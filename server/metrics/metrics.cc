@@ -93,6 +93,13 @@ struct Metrics::Implementation {
         abandoned(
             AddCounter(*registry, "kiln_abandoned_calls_total",
                        "Calls with large answers whose client went away before the answer.")) {
+    for (const char* origin : {"asked", "idle"}) {
+      for (const char* outcome : {"timed", "refused"})
+        tune_candidates.Add({{"origin", origin}, {"outcome", outcome}});
+      for (const char* outcome : {"faster", "kept", "failed"})
+        tuned_kernels.Add({{"origin", origin}, {"outcome", outcome}});
+      tune_seconds.Add({{"origin", origin}});
+    }
     prometheus::BuildGauge()
         .Name("kiln_build_info")
         .Help("1, labelled with the daemon's version.")

@@ -153,7 +153,9 @@ SettingStore::SettingStore(Options options)
               .bytes_max = options.bytes_max,
               .rows_max = options.entries_max,
               .now = options.now}),
-      now_(std::move(options.now)) {
+      now_(std::move(options.now)),
+      entries_max_(options.entries_max),
+      bytes_max_(options.bytes_max) {
   std::optional<std::string> bytes;
   facts_.Get(KeyOfLastChange(), &bytes);
   const std::optional<uint64_t> last = bytes ? DecodeLastChange(*bytes) : std::nullopt;
@@ -280,6 +282,13 @@ absl::StatusOr<SettingStore::Exported> SettingStore::Export() {
   return Exported{.text = PrintSettings(std::move(settings)), .settings = count};
 }
 
+bool SettingStore::HasRoomFor(const TunedSetting& setting) {
+  constexpr int64_t kSealBytes = 256;  // at most, beside the row's own
+  const cache::SealedTable::Statistics now = table_.GetStatistics();
+  const auto bytes = static_cast<int64_t>(Encode({.setting = setting}).size()) + kSealBytes;
+  return now.rows < entries_max_ && now.bytes + bytes <= bytes_max_;
+}
+
 absl::StatusOr<SettingStore::Imported> SettingStore::Import(std::string_view text) {
   const absl::StatusOr<std::vector<TunedSetting>> settings = ParseSettings(text);
   if (!settings.ok()) return settings.status();
@@ -290,6 +299,11 @@ absl::StatusOr<SettingStore::Imported> SettingStore::Import(std::string_view tex
     const std::optional<Row> known = FindRow(table_, key);
     if (known && known->setting.seconds_after <= setting.seconds_after) {
       ++imported.kept;
+      continue;
+    }
+    // A text of other machines must not take the place of settings that this one uses.
+    if (!known && !HasRoomFor(setting)) {
+      ++imported.dropped;
       continue;
     }
     if (absl::Status put = Put(setting); !put.ok()) return put;

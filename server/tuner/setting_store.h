@@ -54,7 +54,7 @@ class SettingStore {
     int added = 0;
     int replaced = 0;  // the imported one is faster than the one that was there
     int kept = 0;      // the one that was there is at least as fast
-    int dropped = 0;   // the store was full; they are in none of the other numbers
+    int dropped = 0;   // the store was full, and kept what it had; they are in no other number
   };
 
   explicit SettingStore(Options options);
@@ -117,11 +117,15 @@ class SettingStore {
 
  private:
   uint64_t Now() const;
+  // Returns whether another row fits without taking the place of one.
+  bool HasRoomFor(const TunedSetting& setting);
 
   // The last change, and rates by hardware.
   cache::SealedTable facts_;
   cache::SealedTable table_;
   const std::function<absl::Time()> now_;
+  const int64_t entries_max_;
+  const int64_t bytes_max_;
   std::atomic<uint64_t> last_change_{1};
   // Held while a row is replaced: it depends on the one that was there.
   absl::Mutex put_mutex_;

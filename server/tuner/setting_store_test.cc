@@ -228,6 +228,20 @@ TEST_F(SettingStoreTest, AnImportIsBounded) {
   EXPECT_EQ(imported->dropped, 100 - kept);
 }
 
+TEST_F(SettingStoreTest, AnImportTakesNoPlaceOfSettingsThatAreThere) {
+  auto store = Open("a", /*entries_max=*/10);
+  for (int i = 0; i < 4; ++i) Put(*store, SettingOf(absl::StrCat("own", i), 0.5));
+  now_ += absl::Hours(1);
+  std::vector<TunedSetting> settings = {SettingOf("own0", 0.1)};
+  for (int i = 0; i < 100; ++i) settings.push_back(SettingOf(absl::StrCat("foreign", i)));
+  const auto imported = store->Import(PrintSettings(settings));
+  ASSERT_TRUE(imported.ok()) << imported.status();
+  EXPECT_EQ(imported->replaced, 1);
+  EXPECT_EQ(imported->added, 6);
+  EXPECT_EQ(imported->dropped, 94);
+  for (int i = 0; i < 4; ++i) EXPECT_TRUE(Find(*store, absl::StrCat("own", i)).has_value()) << i;
+}
+
 TEST_F(SettingStoreTest, ADamagedOrForeignFileCostsOnlyTheEntries) {
   const auto expect_works = [this] {
     testing::internal::CaptureStderr();

@@ -20,9 +20,13 @@ def main(arguments: Sequence[str]) -> int:
     if arguments[:1] == ["serve"]:
         try:
             program = find_program(os.environ)
-            os.execv(program, ["kilnd", *arguments[1:]])
-        except (KilnError, OSError) as error:
+        except KilnError as error:
             print(f"kiln: {error}", file=sys.stderr)
+            return 1
+        try:
+            os.execv(program, ["kilnd", *arguments[1:]])
+        except OSError as error:
+            print(f"kiln: {program} cannot be started: {error.strerror}", file=sys.stderr)
             return 1
     if list(arguments) == ["version"]:
         print(f"kiln {__version__}")

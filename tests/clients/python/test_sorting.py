@@ -105,6 +105,16 @@ def test_searchsorted(connection, length):
         np.testing.assert_array_equal(got.numpy(), np.searchsorted(known, asked, side))
 
 
+@pytest.mark.parametrize("values", [
+    [1.0, 2.0, np.inf], [-np.inf, -np.inf, 3.0], [np.inf] * 3, [-np.inf], [-np.inf, -np.inf, 3.0, 3.0], [1.0, np.inf],
+    [-np.inf, np.inf], [-3e38, 3e38], [1.0, np.inf, np.nan],
+])
+def test_the_median_of_infinities_is_that_of_numpy(connection, values):
+    data = np.array(values, np.float32)
+    with np.errstate(invalid="ignore", over="ignore"):
+        np.testing.assert_array_equal(kiln.median(kiln.tensor(data)).numpy(), np.median(data.astype(np.float64)).astype(np.float32))
+
+
 def test_quantile_median_kthvalue(connection):
     x = RANDOM.normal(size=(5, 7))
     t = kiln.tensor(x)

@@ -136,7 +136,11 @@ def quantile(x: Tensor, q: Union[float, Tensor], /, *, axis: Optional[int] = Non
     low, high = [ordered._op("take", index, axis=place)
                  for index in (first, (first + 1).clip(0, length - 1))]
     weight = (position - below).reshape([-1] + [1] * (source.ndim - 1 - place))
-    result = low + (high - low) * weight
+    difference = high - low
+    # Between infinities, or beyond the dtype's range, the difference is no number or infinite.
+    weighted = where(weight == 0, low, low * (1 - weight) + high * weight)
+    result = where(difference.isfinite(), low + difference * weight,
+                   where(low == high, low, weighted))
     # NaN is last, so checking one element suffices.
     last = ordered._op("shrink", bounds=_from(ordered, place, length - 1))
     result = where(last.isnan(), last, result).moveaxis(place, 0)

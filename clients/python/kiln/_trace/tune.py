@@ -41,6 +41,10 @@ def tune(what: Union[Jit, ProgramInfo, str], *, seconds: int = 60,
         raise ValueError("width is 0; it is at least 1")
     if not isinstance(what, Jit):
         digest = what.digest if isinstance(what, ProgramInfo) else what
+        if not isinstance(digest, str) or not digest:
+            raise TypeError(
+                f"{what!r} cannot be tuned; give a function made by kiln.jit, a program, or the "
+                "beginning of a program's digest")
         return tuning.tune(default_connection(), digest, seconds, width)
     found: List[TunedKernel] = []
     programs = what._defined()
