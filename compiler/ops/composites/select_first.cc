@@ -1,6 +1,7 @@
 #include "compiler/ops/composites/select_first.h"
 
 #include <bit>
+#include <limits>
 #include <utility>
 
 #include "compiler/ops/composites/composite.h"
@@ -16,6 +17,8 @@ using ir::Node;
 using ir::Op;
 
 constexpr int kLevelsMax = 8;
+// Instead of a product that int64 cannot hold.
+constexpr int64_t kTooLong = std::numeric_limits<int64_t>::max();
 // The times to compare an element with its block's lowest, and to read a candidate from its place,
 // in the time of one element in one round of the sorting network.
 constexpr double kLowestCost = 0.5;
@@ -76,15 +79,16 @@ BlockLevels MakeBlockLevels(int64_t length, int64_t ratio, int number) {
   int64_t last = length;
   for (int i = 0; i < number; ++i) last = (last + ratio - 1) / ratio;
   BlockLevels levels{ratio, std::vector<int64_t>(number + 1)};
-  for (int i = number; i >= 0; --i) {
-    levels.lengths[i] = last;
-    last *= ratio;
+  levels.lengths[number] = last;
+  for (int i = number; i-- > 0;) {
+    int64_t& longer = levels.lengths[i];
+    if (__builtin_mul_overflow(levels.lengths[i + 1], ratio, &longer)) longer = kTooLong;
   }
   return levels;
 }
 
 bool CanSelect(const BlockLevels& levels, int64_t length, int64_t count) {
-  return levels.lengths.back() >= count &&
+  return levels.lengths[0] < kTooLong && levels.lengths.back() >= count &&
          (levels.lengths.size() < 2 || levels.lengths[1] <= length);
 }
 

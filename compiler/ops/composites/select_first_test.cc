@@ -173,5 +173,15 @@ TEST(SelectFirstTest, EveryChoiceCanSelect) {
   }
 }
 
+TEST(SelectFirstTest, LevelsThatAreTooLongCannotSelect) {
+  const int64_t length = int64_t{1} << 50;
+  EXPECT_FALSE(CanSelect(MakeBlockLevels(length, int64_t{1} << 40, 2), length, 1));
+  EXPECT_TRUE(CanSelect(MakeBlockLevels(length, int64_t{1} << 10, 2), length, 1));
+  for (const int64_t count : {int64_t{2}, int64_t{1000}, length / 3, length - 1}) {
+    const auto levels = ChooseBlockLevels(64, length, count);
+    EXPECT_TRUE(!levels.has_value() || CanSelect(*levels, length, count)) << count;
+  }
+}
+
 }  // namespace
 }  // namespace kiln::ops
