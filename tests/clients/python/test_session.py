@@ -597,6 +597,7 @@ def test_what_has_died_is_free_for_the_next_operation_once_a_quota_has_refused_o
 def test_what_has_no_room_on_the_disk_says_so(fresh_kilnd):
     kiln.connect(fresh_kilnd.tcp_address)
     x = kiln.ones(1000).realize()
+    assert x.numpy().sum() == 1000  # so it has its bytes: a run that waits is saved as an operation
     set_quota(fresh_kilnd, "disk=1000")
     assert fresh_kilnd.stop(signal.SIGTERM) == 0
     explained = r'"local" may have 1000 bytes of disk .*`kiln quota set USER disk=\.\.\.`.*call kiln.connect'
