@@ -252,10 +252,13 @@ TEST_F(RelayTest, CallsBeyondTheBudgetWaitAndAreNotLost) {
                                 .origin = kPlenty,
                                 .strangers = kPlenty}});
   const auto client = Connect();
-  client->Write(kPreface);
   const std::string pair =
       absl::StrCat(FrameBytes(Frame::kHeaders, 5, 10), FrameBytes(Frame::kReset, 0, 4));
-  for (int i = 0; i < 50; ++i) client->Write(pair);
+  // In one piece, so that the relay has all of it before time goes on: what it reads later is held
+  // from then on.
+  std::string sent(kPreface);
+  for (int i = 0; i < 50; ++i) sent += pair;
+  client->Write(sent);
   const Arrival arrival = Arrive();
   EXPECT_EQ(arrival.server->Read(kPreface.size() + 3 * pair.size()).size(),
             kPreface.size() + 3 * pair.size());
