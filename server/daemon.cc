@@ -90,10 +90,10 @@ constexpr int kMappingMin = 8 << 20;
 
 int KernelThreads() { return static_cast<int>(std::max(1u, std::thread::hardware_concurrency())); }
 
-// Of the host memory, the part that the daemon's own searches may use is one of so many.
+// The daemon's own searches may use this fraction of the host memory: 1 / kIdleMemoryShare.
 constexpr int64_t kIdleMemoryShare = 8;
 
-// Of a search, which compiles candidates beside users' work.
+// Returns the compile threads of a search: a quarter of the cores, since users' work goes on.
 int CandidateThreads() { return std::max(1, KernelThreads() / 4); }
 
 absl::Status ShuttingDown() {

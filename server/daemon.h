@@ -90,7 +90,7 @@ class Daemon {
   std::unique_ptr<Implementation> implementation_;
 };
 
-// Of the form "0.2.0".
+// Returns the version, such as "0.2.0".
 std::string DaemonVersion();
 
 }  // namespace kiln

@@ -76,7 +76,7 @@ absl::Status RunVersion(Invocation& invocation);
 absl::Status RunCompletion(Invocation& invocation);
 absl::Status RunDoctor(Invocation& invocation);
 
-// Of the form "0.2.0".
+// Returns the version of this program, such as "0.2.0".
 std::string ClientVersion();
 
 // Returns the words and options that may follow the command, as its usage and help name them.

@@ -1,6 +1,5 @@
 """Builds the site, and looks at its pages: they load nothing from other hosts, and each link leads to a page."""
 
-import fcntl
 import html.parser
 import os
 import pathlib
@@ -20,6 +19,7 @@ import commands  # noqa: E402
 import reasons  # noqa: E402
 import stage  # noqa: E402
 from kilnd_process import program  # noqa: E402
+from once import once  # noqa: E402
 
 TROUBLESHOOTING = ROOT / "docs/guides/troubleshooting.md"
 
@@ -55,15 +55,14 @@ class Page(html.parser.HTMLParser):
 
 
 @pytest.fixture(scope="module")
-def pages(testrun_uid):
+def pages(tmp_path_factory):
     """The pages of the site by their paths. One of pytest's processes builds it."""
-    built = ROOT / "build" / "site_of_test_run"
-    with open(ROOT / "build" / "site.lock", "w") as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)
-        if not built.exists() or built.read_text() != testrun_uid:
-            done = subprocess.run([HERE / "build"], capture_output=True, text=True)
-            assert done.returncode == 0, done.stdout + done.stderr
-            built.write_text(testrun_uid)
+
+    def build(_):
+        done = subprocess.run([HERE / "build"], capture_output=True, text=True)
+        assert done.returncode == 0, done.stdout + done.stderr
+
+    once(tmp_path_factory, "site", build)
     return {path: Page(path.read_text()) for path in SITE.rglob("*.html")}
 
 

@@ -22,9 +22,10 @@ def tune(what: Union[Jit, ProgramInfo, str], *, seconds: int = 60,
     next round of a kernel's search, at most 64; more find more, and take longer. Kernels that were
     searched with this width before are skipped.
 
-    What is found is stored in the daemon and used by all later definitions of programs with these
-    kernels, in this process and others. Programs that are defined already keep theirs, so that
-    their results stay the same to the last bit; another schedule may round sums differently.
+    The daemon stores the settings that it finds, and uses them for all later definitions of
+    programs with these kernels, in this process and others. Programs that are defined already keep
+    theirs, so that their results stay the same to the last bit; another schedule may round sums
+    differently.
     Ctrl-C ends the search and keeps what was stored until then. Progress is shown on stderr if it
     takes longer than two seconds, unless $KILN_PROGRESS is "off".
 
