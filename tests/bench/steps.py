@@ -15,7 +15,7 @@ from torch_python import DEBIANS, torch_python
 
 BENCH = ROOT / "tests/bench"
 # Allowed difference of losses after the same steps, relative to the larger of 1 and the losses. Rounding differs, and the
-# difference grows with each step.
+# difference grows with each step: in ResNet-50 with a batch of 8, PyTorch's own modes differ by 2% after 3 steps.
 LOSSES_DIFFER = 1e-3
 
 
@@ -66,11 +66,12 @@ def torch_stepper(model: str, threads: int, mode: str) -> Stepper:
 
 
 def require_equal(name: str, sides: Sequence[Stepper]) -> None:
-    """Requires that the losses agree: all sides began with the same weights and did the same number of steps on the same
-    batch."""
-    losses = [side.loss for side in sides]
-    if not max(losses) - min(losses) <= LOSSES_DIFFER * max(1, *losses):
-        raise RuntimeError(f"{name}: the losses differ: {', '.join(map(str, losses))}")
+    """Requires that the loss of the first side, Kiln's, agrees with the others: all began with the same weights and did the
+    same number of steps on the same batch. Kiln may be as far from PyTorch's losses as these are from one another."""
+    ours, *theirs = (side.loss for side in sides)
+    allowed = LOSSES_DIFFER * max(1, ours, *theirs) + max(theirs) - min(theirs)
+    if not min(theirs) - allowed <= ours <= max(theirs) + allowed:
+        raise RuntimeError(f"{name}: the loss {ours} differs from PyTorch's {', '.join(map(str, theirs))}")
 
 
 def torch_ways(model: str) -> list[tuple[int, str]]:

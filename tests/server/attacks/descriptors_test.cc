@@ -2,7 +2,6 @@
 // the daemon: no stranger, no user, no other account of the machine.
 #include <sys/resource.h>
 #include <sys/stat.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -20,8 +19,6 @@ namespace kiln::testing {
 namespace {
 
 using ::testing::HasSubstr;
-
-constexpr uid_t kNobody = 65'534;
 
 struct Machine {
   rlim_t files;  // that the daemon may have open
@@ -109,27 +106,14 @@ TEST_P(DescriptorsTest, AUserLeavesEnough) {
 
 TEST_P(DescriptorsTest, AnotherAccountLeavesEnough) {
   if (geteuid() != 0) GTEST_SKIP() << "only root can become another account";
-  int told[2];
-  ASSERT_EQ(pipe(told), 0);
-  const pid_t other = fork();
-  if (other == 0) {
-    // Until it is killed.
-    if (setresgid(kNobody, kNobody, kNobody) != 0 || setresuid(kNobody, kNobody, kNobody) != 0)
-      _exit(1);
+  // Its connections are counted where they are held.
+  const OtherAccount other([this] {
     for (int i = 0; i < GetParam().attempts; ++i)
       held_.push_back(std::make_unique<RawConnection>(address_.substr(5)));
-    const char byte = KeepsAtMost(GetParam().strangers_max) ? 1 : 0;
-    if (write(told[1], &byte, 1) == 1) pause();
-    _exit(1);
-  }
-  close(told[1]);
-  char byte = 0;
-  EXPECT_EQ(read(told[0], &byte, 1), 1);
-  EXPECT_EQ(byte, 1);
-  close(told[0]);
+    return KeepsAtMost(GetParam().strangers_max);
+  });
+  EXPECT_TRUE(other.Succeeds());
   ExpectOthersAreServed();
-  kill(other, SIGKILL);
-  Wait(other);
 }
 
 INSTANTIATE_TEST_SUITE_P(Files, DescriptorsTest,

@@ -1,17 +1,23 @@
 // Floods of HTTP/2 frames that complete no message, by raw connections: gRPC itself sets no bound
 // on a call's headers. Other clients are served meanwhile.
+#include <sys/stat.h>
+#include <unistd.h>
+
 #include <atomic>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <thread>
 #include <vector>
 
+#include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
 #include "tests/eventually.h"
 #include "tests/server/attacks/hostile_fixture.h"
 #include "tests/server/client.h"
 #include "tests/server/raw_connection.h"
+#include "tests/server/trainer.h"
 
 namespace kiln::testing {
 namespace {
@@ -21,6 +27,7 @@ using ::testing::Not;
 
 constexpr int64_t kFloodBytes = 400 * kMebibyte;  // bytes that a connection tries to send
 constexpr char kOpenSession[] = "/kiln.v1.SessionService/OpenSession";
+constexpr char kListDevices[] = "/kiln.v1.DeviceService/ListDevices";
 constexpr char kConnect[] = "/kiln.v1.SessionService/Connect";
 
 // Returns many frames of one header each.
@@ -80,6 +87,10 @@ class FloodTest : public HostileTest {
       EXPECT_LT(more, bytes);
     }
   }
+  void ExpectMemoryReturns(int64_t bytes) const {
+    EXPECT_TRUE(!kMemoryIsOurs || Eventually([&] { return Resident() - before_ < bytes; }))
+        << Resident() / kMebibyte << " MiB";
+  }
   // Opens a separate connection.
   std::shared_ptr<grpc::Channel> NewChannel() const {
     grpc::ChannelArguments arguments;
@@ -114,25 +125,6 @@ TEST_F(FloodTest, HeadersWithoutEndEndAConnectionWhoseCallsAreAccepted) {
   ExpectLogged("the headers of a call are larger than 65536 bytes");
 }
 
-// gRPC would accept them all and have no time for other clients.
-TEST_F(FloodTest, CallsThatAreTakenBackAtOnceEndTheirConnection) {
-  Flood(4, [this] {
-    RawConnection connection(Port());
-    int64_t sent = 0;
-    bool open = true;
-    for (uint32_t stream = 1; open && sent < kFloodBytes; stream += 2) {
-      const std::string call =
-          Frame(kHeaders, kEndHeaders, stream, CallHeaders("/nobody.Has/This")) +
-          Frame(kReset, 0, stream, std::string("\0\0\0\x8", 4));
-      open = connection.Send(call);
-      sent += static_cast<int64_t>(call.size());
-    }
-    return sent;
-  });
-  ExpectMemoryWithin(100 * kMebibyte);
-  ExpectLogged("the client starts calls or sends small frames faster than allowed");
-}
-
 // An upload is a stream of messages; the other call's only message is received before the call
 // begins.
 TEST_F(FloodTest, WhoeverBeginsWithALotIsServed) {
@@ -155,6 +147,65 @@ TEST_F(FloodTest, WhoeverBeginsWithALotIsServed) {
     EXPECT_TRUE(opened.ok()) << opened.error_message();
   }
   EXPECT_THAT(Log(), Not(HasSubstr("event=connection_ended")));
+}
+
+// "Rapid reset", CVE-2023-44487: gRPC would accept all calls and have no time for other clients.
+class RapidResetTest : public FloodTest {
+ protected:
+  std::string MoreConfiguration() const override { return "[auth]\nsystem_users = true\n"; }
+  void SetUp() override {
+    FloodTest::SetUp();
+    ASSERT_EQ(chmod(folder_.c_str(), 0755), 0);
+    owner_ = std::make_unique<Client>(address_);
+    ASSERT_TRUE(owner_->opened.ok()) << owner_->opened.error_message();
+  }
+  // Begins calls and resets them, 100 at once, until the connection is closed.
+  static bool EndsItsConnection(RawConnection& connection, const std::string& token) {
+    int64_t sent = 0;
+    bool open = true;
+    for (uint32_t stream = 1; open && sent < kFloodBytes;) {
+      std::string calls;
+      for (const uint32_t end = stream + 200; stream < end; stream += 2) {
+        absl::StrAppend(&calls,
+                        Frame(kHeaders, kEndHeaders, stream, CallHeaders(kListDevices, token)),
+                        Frame(kReset, 0, stream, std::string("\0\0\0\x8", 4)));
+      }
+      // IsOpen discards the answers: while they are not taken, gRPC reads no more calls.
+      open = connection.Send(calls) && connection.IsOpen();
+      sent += static_cast<int64_t>(calls.size());
+    }
+    return !open;
+  }
+
+  std::unique_ptr<Client> owner_;
+};
+
+TEST_F(RapidResetTest, EndsTheConnectionsOfStrangersUsersAndOtherAccounts) {
+  const std::string mallory = AddUser(*owner_, "mallory");
+  const Trainer trainer(address_);
+  ASSERT_TRUE(trainer.Advances(3));
+  std::optional<OtherAccount> other;
+  if (geteuid() == 0) {
+    other.emplace([this] {
+      RawConnection connection(address_.substr(5));
+      return EndsItsConnection(connection, "");
+    });
+  }
+  std::vector<std::thread> attackers;
+  for (const std::string& token : {std::string(), std::string(), mallory}) {
+    attackers.emplace_back([this, token] {
+      RawConnection connection(Port());
+      EXPECT_TRUE(EndsItsConnection(connection, token)) << (token.empty() ? "stranger" : "user");
+    });
+  }
+  EXPECT_TRUE(trainer.Advances(3));
+  for (std::thread& each : attackers) each.join();
+  EXPECT_TRUE(!other.has_value() || other->Succeeds());
+  EXPECT_TRUE(trainer.Advances(3));
+  // Calls that were begun wait for a busy processor, at some 20 KiB each; of the user and of the
+  // strangers of each origin at most `user_calls_max` (server/rpc/connections/bounds.h).
+  ExpectMemoryWithin(500 * kMebibyte);
+  ExpectMemoryReturns(100 * kMebibyte);
 }
 
 }  // namespace

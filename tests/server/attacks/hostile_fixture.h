@@ -2,9 +2,16 @@
 #ifndef KILN_TESTS_SERVER_ATTACKS_HOSTILE_FIXTURE_H_
 #define KILN_TESTS_SERVER_ATTACKS_HOSTILE_FIXTURE_H_
 
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <csignal>
 #include <cstdint>
 #include <cstdio>
 #include <fstream>
+#include <functional>
 #include <string>
 #include <vector>
 
@@ -17,6 +24,49 @@
 #include "tests/server/kilnd_process.h"
 
 namespace kiln::testing {
+
+// An attacker under another account of the machine: a process of its own. Requires: this process is
+// root's.
+class OtherAccount {
+ public:
+  // Runs `attack` in the process, which then keeps its connections until this object ends.
+  explicit OtherAccount(const std::function<bool()>& attack) {
+    int told[2];
+    EXPECT_EQ(pipe(told), 0);
+    pid_ = fork();
+    if (pid_ == 0) {
+      if (setresgid(kNobody, kNobody, kNobody) != 0 || setresuid(kNobody, kNobody, kNobody) != 0)
+        _exit(1);
+      prctl(PR_SET_PDEATHSIG, SIGKILL);
+      const char byte = attack() ? 1 : 0;
+      if (write(told[1], &byte, 1) == 1) pause();
+      _exit(1);
+    }
+    close(told[1]);
+    told_ = told[0];
+  }
+  ~OtherAccount() {
+    close(told_);
+    kill(pid_, SIGKILL);
+    waitpid(pid_, nullptr, 0);
+  }
+  OtherAccount(const OtherAccount&) = delete;
+  OtherAccount& operator=(const OtherAccount&) = delete;
+
+  // Waits for the end of the attack; returns its result, false if the process has ended.
+  bool Succeeds() const {
+    char byte = 0;
+    while (read(told_, &byte, 1) < 0 && errno == EINTR) {
+    }
+    return byte == 1;
+  }
+
+ private:
+  static constexpr uid_t kNobody = 65'534;
+
+  pid_t pid_ = 0;
+  int told_ = -1;
+};
 
 class HostileTest : public ProcessTest {
  protected:
