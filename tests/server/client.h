@@ -56,6 +56,11 @@ class Stream {
   const std::map<uint64_t, int>& received() const { return received_; }
   // The answers so far, by sequence.
   const std::map<uint64_t, v1::Result>& answers() const { return answers_; }
+  // For long streams, whose answers would fill the memory.
+  void ForgetAnswers() {
+    answers_.clear();
+    received_.clear();
+  }
   // The number of messages in which they arrived.
   int messages() const { return messages_; }
   uint64_t next_sequence() const { return next_sequence_; }

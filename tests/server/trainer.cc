@@ -61,6 +61,7 @@ void Trainer::Train(const std::string& address) {
     ASSERT_FALSE(read.has_error()) << step << ": " << read.error().message();
     ASSERT_EQ(Floats(read.data()), std::vector<float>(kFloats, sum)) << step;
     ASSERT_FALSE(call(Release({kFirstResult + step})).has_error()) << step;
+    stream->ForgetAnswers();
     if (!CountStep()) return;
   }
 }

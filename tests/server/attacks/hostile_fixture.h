@@ -29,7 +29,7 @@ namespace kiln::testing {
 // root's.
 class OtherAccount {
  public:
-  // Runs `attack` in the process, which then keeps its connections until this object ends.
+  // Runs `attack` in the process, which keeps its connections until this object ends.
   explicit OtherAccount(const std::function<bool()>& attack) {
     int told[2];
     EXPECT_EQ(pipe(told), 0);
