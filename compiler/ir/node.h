@@ -82,22 +82,22 @@ enum class Op : uint8_t {
   kPad,      // IntsAttr: before0, after0, before1, …; fills with zero
   kShrink,   // IntsAttr: begin0, end0, begin1, …
   kFlip,     // IntsAttr: axes
-  // Sliding windows. IntsAttr {axis, size, stride, dilation}: the axis of size I becomes O = (I -
-  // dilation*(size-1) - 1) /
-  // stride + 1 and a last dimension of `size` is appended; result[…, o, …, k] = operand[…, o*stride
-  // + k*dilation, …].
+  // Sliding windows. IntsAttr {axis, size, stride, dilation}: the axis of size I becomes
+  // O = (I - dilation*(size-1) - 1) / stride + 1, and a last dimension of `size` is appended:
+  // result[…, o, …, k] = operand[…, o*stride + k*dilation, …].
+  // The division rounds down: positions after the last whole window are not used.
   kWindow,
-  // The adjoint view. IntsAttr {axis, I, stride, dilation}: the axis of size O becomes I, the last
-  // dimension (k) stays;
-  // result[…, i, …, k] = operand[…, (i - k*dilation)/stride, …, k] where that is whole and in
-  // range, else zero.
+  // The adjoint view. IntsAttr {axis, I, stride, dilation}: the axis of size O becomes I, and the
+  // last dimension (k) stays:
+  // result[…, i, …, k] = operand[…, (i - k*dilation)/stride, …, k]
+  // where that index is whole and in range, else zero.
   // The gradient of kWindow is kUnwindow followed by a sum over k.
   kUnwindow,
   // Indexed, after ONNX's ops of these names. x and index have the same rank. In the dimensions
   // other than the axis, index has x's sizes or 1, and 1 is broadcast to x's size.
-  // (x, index), IntAttr: axis. The result has x's shape but index's size at the axis; result[…, i,
-  // …] =
-  // x[…, index[…, i, …], …]; an index out of range (negative ones included) reads zero.
+  // (x, index), IntAttr: axis. The result has x's shape but index's size at the axis:
+  // result[…, i, …] = x[…, index[…, i, …], …].
+  // An index out of range (negative ones included) reads zero.
   kGatherElements,
   // (x, index, values), ScatterAttr. values has the shape of a gather at the index. The result is x
   // with each value combined into the element that the gather would read there, in the order of i;
