@@ -184,7 +184,8 @@ NodeOr MakeComposite(Builder& builder, const Checked& node) {
   std::vector<const Node*> operands;
   for (const Node* operand : node.operands) {
     const bool is_short = ir::IsShortFloat(operand->dtype());
-    operands.push_back(is_short ? builder.Cast(operand, DType::kFloat32) : operand);
+    const bool widens = is_short && !node.op.casts_operands;
+    operands.push_back(widens ? builder.Cast(operand, DType::kFloat32) : operand);
   }
   const NodeOr made = node.op.expand(builder, operands, node.attributes);
   if (!made.ok() || !ir::IsShortFloat(node.dtype)) return made;

@@ -138,7 +138,10 @@ struct OpDef {
       nullptr;  // primitives only; null: not differentiable (its gradient is zero)
   EvaluateFn evaluate = nullptr;  // primitives only
   ExpandFn expand = nullptr;      // composites only
-  std::string_view doc = {};      // one line: what it computes, and the source of its definition
+  // Composites: gets short floats as they are, and casts them where that is best. Others get
+  // float32.
+  bool casts_operands = false;
+  std::string_view doc = {};  // one line: what it computes, and the source of its definition
   // The shape rule, then the constraints, as trees; op_table.cc parses them.
   std::vector<std::shared_ptr<const RuleProgram>> programs = {};
 };

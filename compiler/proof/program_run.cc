@@ -134,10 +134,10 @@ void ProgramRun::RunLoop(const Loop& loop, int axis) {
 }
 
 Element ProgramRun::ElementOf(int buffer, int64_t index) const {
-  // A register slot holds all lanes, and each thread has its own; each of these is a separate
-  // element here.
+  // Each thread has its own registers and scratch, and a register slot holds all lanes; each of
+  // these is a separate element here.
   const LoopBuffer& of = program_.buffers[buffer];
-  if (of.space != Space::kRegister) return {buffer, index};
+  if (!IsPrivate(of.space)) return {buffer, index};
   const int64_t slot = index * program_.threads + thread_;
   return {buffer, of.lanes > 1 ? slot * of.lanes + lane_ : slot};
 }

@@ -12,8 +12,9 @@
 // A task is run by one thread or, if the program has `threads`, by a block of them (CUDA's terms;
 // OpenCL says work-group and work-item). All threads of a block execute all statements:
 //  * A loop of kind kThread runs its body once, in the threads that have an iteration.
-//  * A statement outside such loops writes registers in every thread (each has its own), but global
-//    and shared memory only in the block's first thread.
+//  * A statement outside such loops writes registers and scratch in every thread (each has its
+//  own),
+//    but global and shared memory only in the block's first thread.
 //  * Barriers are outside such loops, so all threads reach them.
 //
 // Apply places no barriers, and combines the threads' values by ThreadReduce. Emitters get programs
@@ -40,6 +41,8 @@ enum class Space : uint8_t {
               // holds `lanes` values
   kShared,    // memory of the block that runs the task; aligned to 64 bytes
 };
+// Returns whether each thread has its own.
+inline bool IsPrivate(Space space) { return space == Space::kScratch || space == Space::kRegister; }
 
 struct LoopBuffer {
   std::string name;  // for display: "in0", "out2", "packed1", "sum0"

@@ -1,12 +1,14 @@
 // Compiles training steps for an H100 and checks every kernel's launch, without a GPU:
 //
-//   launches convnet resnet50 gpt2      these networks; all of them without a name
+//   launches convnet resnet50 gpt2      these networks; all of them without a name. The networks
+//                                       with "_half" compute as under autocast to bfloat16
 //     --full                            all blocks of a network, not two of each kind
 //     --dump FOLDER                     writes each kernel's loops, schedule and PTX there
 //     --assemble                        ptxas assembles them all, and must not spill
 //
 // The exit status is 0 if every kernel with much work (launches.h) has at least two blocks for each
-// unit, no schedule was refused and no kernel spills registers.
+// unit, every large contraction has tiles and is on matrix units if its factors are short floats,
+// no schedule was refused and no kernel spills registers.
 #include <cstdio>
 #include <filesystem>
 #include <fstream>
@@ -37,6 +39,16 @@ constexpr Network kNetworks[] = {
        return ResNetStep(full ? ResNetSizes() : ResNetSizes{.blocks = {2, 2, 2, 2}});
      }},
     {"gpt2", [](bool full) { return GptStep(full ? GptSizes() : GptSizes{.blocks = 2}); }},
+    {"resnet50_half",
+     [](bool full) {
+       ResNetSizes sizes{.half = ir::DType::kBFloat16};
+       if (!full) sizes.blocks = {2, 2, 2, 2};
+       return ResNetStep(sizes);
+     }},
+    {"gpt2_half",
+     [](bool full) {
+       return GptStep({.tokens = 256, .blocks = full ? 12 : 2, .half = ir::DType::kBFloat16});
+     }},
 };
 
 struct Command {
@@ -54,6 +66,10 @@ void PrintLaunch(const Launch& launch, const std::string& name) {
                launch.calls, 1e6 * launch.seconds, 1e6 * launch.launched_seconds, launch.blocks,
                launch.threads, launch.scatters ? "  scatters" : "",
                launch.wide ? "" : "  TOO FEW BLOCKS");
+  if (launch.contraction_flops >= kLargeContraction) {
+    absl::PrintF("    contraction of %.1f GFLOP%s  %s\n", 1e-9 * launch.contraction_flops,
+                 launch.on_matrix_units ? " on matrix units" : "", launch.Slow());
+  }
 }
 
 void Dump(const compiler::CompiledProgram& program, const std::string& folder) {
@@ -96,8 +112,10 @@ int Check(const Network& network, const Command& command) {
   }
   const std::vector<Launch> launches = FindLaunches(*program, H100());
   int wrong = 0, large = 0;
-  double seconds = 0, launched_seconds = 0;
+  double seconds = 0, launched_seconds = 0, flops = 0, on_units = 0;
   for (const Launch& launch : launches) {
+    flops += launch.calls * launch.contraction_flops;
+    if (launch.on_matrix_units) on_units += launch.calls * launch.contraction_flops;
     large += launch.large ? 1 : 0;
     seconds += launch.seconds * launch.calls;
     launched_seconds += launch.launched_seconds * launch.calls;
@@ -105,13 +123,16 @@ int Check(const Network& network, const Command& command) {
   absl::PrintF("%s: %d kernels, %d calls, %d large kernels; %.2f ms at best, %.2f as launched\n",
                network.name, launches.size(), program->calls.size(), large, 1e3 * seconds,
                1e3 * launched_seconds);
+  absl::PrintF("  %.1f%% of %.1f TFLOP of contractions are on matrix units\n",
+               flops == 0 ? 0 : 100 * on_units / flops, 1e-12 * flops);
   int shown = 0;
   for (const Launch& launch : launches) {
     const compiler::CompiledKernel& kernel = program->kernels[launch.kernel];
-    if (!launch.wide || shown++ < kShown)
+    const bool good = launch.wide && launch.Slow().empty();
+    if (!good || shown++ < kShown)
       PrintLaunch(launch, absl::StrCat(launch.kernel, " ", kernel.image.name));
     if (!kernel.refusal.empty()) absl::PrintF("  schedule refused: %s\n", kernel.refusal);
-    wrong += launch.wide && kernel.refusal.empty() ? 0 : 1;
+    wrong += good && kernel.refusal.empty() ? 0 : 1;
   }
   if (!command.dump.empty()) Dump(*program, absl::StrCat(command.dump, "/", network.name));
   if (command.assemble) wrong += CountSpills(*program);

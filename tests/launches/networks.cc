@@ -1,5 +1,6 @@
 #include "tests/launches/networks.h"
 
+#include <string>
 #include <utility>
 
 #include "tests/golden/model_builder.h"
@@ -14,8 +15,25 @@ using Node = const ir::Node*;
 
 // A model and its parameters.
 struct Model {
-  ModelBuilder m;
-  std::vector<Node> parameters;
+  const DType half = DType::kInvalid;
+  ModelBuilder m = {};
+  std::vector<Node> parameters = {};
+
+  // Of these ops, autocast computes the first in `half`, the second in float32, if it is active.
+  Node InHalf(const std::string& name, std::vector<Node> operands,
+              ops::Attributes attributes = {}) {
+    if (half != DType::kInvalid) {
+      for (Node& operand : operands) operand = m.ops.Cast(operand, half);
+    }
+    return m.Op(name, std::move(operands), std::move(attributes));
+  }
+  Node InFloat32(const std::string& name, std::vector<Node> operands,
+                 ops::Attributes attributes = {}) {
+    for (Node& operand : operands) {
+      if (operand->dtype() == half) operand = m.ops.Cast(operand, DType::kFloat32);
+    }
+    return m.Op(name, std::move(operands), std::move(attributes));
+  }
 
   Node Parameter(ir::Shape shape) {
     parameters.push_back(m.Input(std::move(shape)));
@@ -23,17 +41,18 @@ struct Model {
   }
   Node Linear(Node x, int64_t outputs) {
     const Node weight = Parameter({outputs, x->shape().back()});
-    return m.Op("linear", {x, weight, Parameter({outputs})});
+    return InHalf("linear", {x, weight, Parameter({outputs})});
   }
   Node LayerNorm(Node x) {
     const Node weight = Parameter({x->shape().back()});
-    return m.Op("layer_norm", {x, weight, Parameter({x->shape().back()})});
+    return InFloat32("layer_norm", {x, weight, Parameter({x->shape().back()})});
   }
   // With batch norm.
   Node Convolution(Node x, int64_t outputs, int64_t window, int64_t stride) {
     const Node weight = Parameter({outputs, x->shape()[1], window, window});
-    x = m.Op("conv2d", {x, weight},
-             {{"stride", Ints{stride, stride}}, {"padding", Ints{window / 2, window / 2}}});
+    x = InHalf("conv2d", {x, weight},
+               {{"stride", Ints{stride, stride}}, {"padding", Ints{window / 2, window / 2}}});
+    if (half != DType::kInvalid) x = m.ops.Cast(x, DType::kFloat32);
     const Node scale = Parameter({outputs});
     return m.BatchNorm(x, scale, Parameter({outputs}), /*track=*/true);
   }
@@ -59,7 +78,7 @@ Node Attention(Model& model, Node x, int64_t heads) {
     return m.ops.Permute(m.ops.Reshape(one, {batch, tokens, heads, width / heads}), {0, 2, 1, 3});
   };
   const Node mixed =
-      m.Op("scaled_dot_product_attention", {part(0), part(1), part(2)}, {{"causal", true}});
+      model.InHalf("scaled_dot_product_attention", {part(0), part(1), part(2)}, {{"causal", true}});
   return model.Linear(m.ops.Reshape(m.ops.Permute(mixed, {0, 2, 1, 3}), x->shape()), width);
 }
 
@@ -74,7 +93,7 @@ Node TransformerBlock(Model& model, Node x, int64_t heads) {
 }  // namespace
 
 graph::Graph ResNetStep(const ResNetSizes& sizes) {
-  Model model;
+  Model model{sizes.half};
   ModelBuilder& m = model.m;
   const Node images = m.Input({sizes.batch, 3, sizes.image, sizes.image});
   const Node labels = m.Input({sizes.batch}, DType::kInt32);
@@ -88,7 +107,7 @@ graph::Graph ResNetStep(const ResNetSizes& sizes) {
   }
   x = m.Op("mean", {x}, {{"axes", Ints{2, 3}}});
   const Node logits = model.Linear(m.ops.Reshape(x, {sizes.batch, x->shape()[1]}), 1000);
-  const Node loss = m.Op("cross_entropy", {logits, labels});
+  const Node loss = model.InFloat32("cross_entropy", {logits, labels});
   m.Output(loss);
   for (const Node parameter : model.parameters) {
     const Node old = m.Input(parameter->shape());
@@ -100,7 +119,7 @@ graph::Graph ResNetStep(const ResNetSizes& sizes) {
 }
 
 graph::Graph GptStep(const GptSizes& sizes) {
-  Model model;
+  Model model{sizes.half};
   ModelBuilder& m = model.m;
   const Node tokens = m.Input({sizes.batch, sizes.tokens}, DType::kInt32);
   const Node labels = m.Input({sizes.batch * sizes.tokens}, DType::kInt32);
@@ -110,7 +129,8 @@ graph::Graph GptStep(const GptSizes& sizes) {
   Node x = m.ops.Add(m.ops.Gather(words, tokens, 0), positions);
   for (int block = 0; block < sizes.blocks; ++block) x = TransformerBlock(model, x, sizes.heads);
   x = m.ops.Reshape(model.LayerNorm(x), {sizes.batch * sizes.tokens, sizes.width});
-  const Node loss = m.Op("cross_entropy", {m.Op("linear", {x, words}), labels});
+  const Node logits = model.InHalf("linear", {x, words});
+  const Node loss = model.InFloat32("cross_entropy", {logits, labels});
   m.Output(loss);
   for (const Node parameter : model.parameters)
     m.Adam(parameter, m.Gradient(loss, parameter), count);

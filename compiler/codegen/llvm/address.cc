@@ -1,4 +1,5 @@
 // The part of ExpressionEmitter that computes addresses of buffers' elements.
+#include <algorithm>
 #include <cstdlib>
 #include <numeric>
 #include <utility>
@@ -74,7 +75,7 @@ ExpressionEmitter::Address ExpressionEmitter::AddressOf(int buffer, const Node* 
     return address;
   }
   // A separate constant offset lets neighbouring accesses share a pointer.
-  address.scalar = PointerAt(buffer, sum, place);
+  address.scalar = PointerAt(buffer, sum, std::max(place, base_levels_[buffer]));
   if (rest.constant != 0) {
     address.scalar = builder_.CreateGEP(element, address.scalar, builder_.getInt64(rest.constant));
   }

@@ -76,6 +76,10 @@ Value* RoundBits(IRBuilderBase& b, Value* bits, unsigned dropped) {
 }
 
 Value* FloatToBFloat(IRBuilderBase& b, Value* x) {
+  if (MayUse(b, Instruction::kRoundBFloat)) {
+    Value* rounded = b.CreateFPTrunc(x, WithLanesOf(x, b.getBFloatTy()));
+    return b.CreateBitCast(rounded, WithLanesOf(x, b.getInt16Ty()));
+  }
   Lanes l(b, x->getType());
   Value* bits = l.Bits(x);
   // A NaN is made quiet instead of rounded: with its payload in the dropped bits, it would become

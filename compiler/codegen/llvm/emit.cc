@@ -60,8 +60,7 @@ class LoopEmitter {
       const schedule::LoopBuffer& buffer = program_.buffers[i];
       const int number = static_cast<int>(i);
       if (buffer.space == Space::kGlobal) {
-        // Globals have the first numbers, which are those of the arguments.
-        expressions_.SetBase(number, frame_.Argument(builder_, number));
+        if (!SectionsLoadArguments()) LoadArgument(number);
       } else if (buffer.space == Space::kScratch) {
         if (scratch == nullptr) scratch = frame_.Scratch(builder_, program_);
         expressions_.SetBase(number, builder_.CreateConstInBoundsGEP1_64(builder_.getInt8Ty(),
@@ -73,6 +72,15 @@ class LoopEmitter {
       }
     }
   }
+
+  // Returns whether each section loads its own arguments. Those of all sections together might not
+  // fit the registers.
+  bool SectionsLoadArguments() const {
+    return program_.sections.size() > 1 && frame_.runs_one_task();
+  }
+
+  // Globals have the first numbers, which are those of the arguments.
+  void LoadArgument(int number) { expressions_.SetBase(number, frame_.Argument(builder_, number)); }
 
   void EmitTask(Value* task) {
     int64_t first = 0;
@@ -88,6 +96,7 @@ class LoopEmitter {
   void EmitSection(const schedule::Section& section, Value* task, int64_t first, int64_t tasks,
                    bool only) {
     if (only) {
+      if (SectionsLoadArguments()) LoadArgumentsOf(section);
       BindGrid(section, task);
       EmitBody(section.body);
       return;
@@ -101,6 +110,7 @@ class LoopEmitter {
     const ExpressionEmitter::Slots before = expressions_.slots();
     expressions_.OpenScope(/*conditional=*/true);
     builder_.SetInsertPoint(inside);
+    if (SectionsLoadArguments()) LoadArgumentsOf(section);
     BindGrid(section, number);
     EmitBody(section.body);
     builder_.CreateBr(after);
@@ -108,6 +118,10 @@ class LoopEmitter {
     builder_.SetInsertPoint(after);
     // A section begins without the registers of earlier sections.
     expressions_.slots() = before;
+  }
+
+  void LoadArgumentsOf(const schedule::Section& section) {
+    for (const int argument : UsedArguments(program_, section.body)) LoadArgument(argument);
   }
 
   // Returns a constant of the type of the task's number.
@@ -138,7 +152,7 @@ class LoopEmitter {
   // Outside all loops of threads, only the first thread writes memory that threads share.
   void EmitOne(const Store& store) {
     if (program_.threads == 1 || inside_threads_ ||
-        program_.buffers[store.buffer].space == Space::kRegister) {
+        IsPrivate(program_.buffers[store.buffer].space)) {
       EmitStore(store);
       return;
     }

@@ -41,6 +41,7 @@ ExpressionEmitter::ExpressionEmitter(llvm::IRBuilder<>& builder,
       scopes_(1),
       written_(64) {
   bases_.resize(program.buffers.size());
+  base_levels_.resize(program.buffers.size());
   slots_.resize(program.buffers.size());
   for (size_t i = 0; i < program.buffers.size(); ++i) {
     if (program.buffers[i].space == Space::kRegister) slots_[i].resize(program.buffers[i].elements);

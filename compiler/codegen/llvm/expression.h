@@ -69,7 +69,11 @@ class ExpressionEmitter {
   using Slots = std::vector<std::vector<llvm::Value*>>;
   Slots& slots() { return slots_; }
   void SetSlot(int buffer, int64_t slot, llvm::Value* value);
-  void SetBase(int buffer, llvm::Value* pointer) { bases_[buffer] = pointer; }
+  // The pointer must be available wherever the open scopes are.
+  void SetBase(int buffer, llvm::Value* pointer) {
+    bases_[buffer] = pointer;
+    base_levels_[buffer] = level();
+  }
   int64_t SlotOf(const ir::Node* index) const;
 
  private:
@@ -96,13 +100,14 @@ class ExpressionEmitter {
   llvm::Value* EmitReduce(const ir::Node* node);
   llvm::Value* EmitFused(const ir::Node* node);
   llvm::Value* EmitLoad(const ir::Node* node);
-  llvm::Value* EmitScalarLoad(const ir::Node* node, llvm::Value* pointer, llvm::Value* valid);
+  llvm::Value* EmitScalarLoad(const ir::Node* node, const Address& from, llvm::Value* valid);
   void MarkInvariant(const ir::Node* node, llvm::LoadInst* load);
+  llvm::Align ScalarAlign(ir::DType dtype, const Address& address) const;
   llvm::Align LoadAlign(ir::DType dtype, const Address& address) const;
   llvm::Value* EmitVectorLoad(const ir::Node* node, const Address& address, const ir::Node* valid);
   void EmitVectorStore(int buffer, const Address& address, llvm::Value* value,
                        const ir::Node* valid, bool streaming);
-  void EmitScalarStore(int buffer, llvm::Value* pointer, llvm::Value* value, llvm::Value* valid);
+  void EmitScalarStore(int buffer, const Address& to, llvm::Value* value, llvm::Value* valid);
   void EmitSlotStore(int buffer, const ir::Node* index, const ir::Node* value,
                      const ir::Node* valid);
   bool SplitLanes(const kernel::Sum& sum, kernel::Sum* rest, Address* address);
@@ -126,6 +131,7 @@ class ExpressionEmitter {
   int64_t time_ = 0;                 // counts stores
   std::vector<int64_t> written_;     // by bit of Dependence::changing: the time of the last write
   std::vector<llvm::Value*> bases_;  // pointers of the buffers
+  std::vector<int> base_levels_;     // the levels of their scopes
   Slots slots_;
   absl::flat_hash_map<const ir::Node*, int> range_levels_;
   absl::flat_hash_map<const ir::Node*, llvm::Value*> range_values_;

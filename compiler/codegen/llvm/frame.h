@@ -41,6 +41,10 @@ class Frame {
   virtual void RunTasks(llvm::IRBuilder<>& builder, ControlFlow& control,
                         const schedule::LoopProgram& program, const Task& task) const = 0;
 
+  // Returns whether a thread runs one task only. Its arguments need not be loaded before it is
+  // known which of them the task uses.
+  virtual bool runs_one_task() const = 0;
+
   // Returns the 32-bit `value` of the thread whose number differs only by `distance`, a power of
   // two below Limits::threads_per_shuffle. Requires: all of those threads are here.
   virtual llvm::Value* Shuffle(llvm::IRBuilder<>& builder, llvm::Value* value,

@@ -25,6 +25,7 @@ class GpuFrame : public Frame {
   llvm::Value* Argument(llvm::IRBuilder<>& builder, int buffer) const override;
   void RunTasks(llvm::IRBuilder<>& builder, ControlFlow& control,
                 const schedule::LoopProgram& program, const Task& task) const override;
+  bool runs_one_task() const override { return true; }
   bool has_prefetch() const override { return false; }
   bool prefers_narrow_integers() const override { return true; }
 

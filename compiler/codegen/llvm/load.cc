@@ -34,7 +34,7 @@ Value* ExpressionEmitter::EmitLoad(const Node* node) {
   const bool scalar_guard = valid != nullptr && !DependenceOf(valid).varying;
   if (!varying || (scalar_guard && !DependenceOf(node->operand(0)).varying)) {
     const Address address = AddressOf(number, node->operand(0), valid);
-    return EmitScalarLoad(node, address.scalar, valid == nullptr ? nullptr : Emit(valid));
+    return EmitScalarLoad(node, address, valid == nullptr ? nullptr : Emit(valid));
   }
   if (scalar_guard && narrow_ && buffer.elements >= lanes_) {
     const Address address = AddressOf(number, node->operand(0), valid);
@@ -56,14 +56,25 @@ void ExpressionEmitter::MarkInvariant(const Node* node, llvm::LoadInst* load) {
                     llvm::MDNode::get(builder_.getContext(), {}));
 }
 
-Value* ExpressionEmitter::EmitScalarLoad(const Node* node, Value* pointer, Value* valid) {
+Value* ExpressionEmitter::EmitScalarLoad(const Node* node, const Address& from, Value* valid) {
   llvm::Type* type = MemoryType(builder_.getContext(), node->dtype());
   // Read without a branch: where the condition fails, AddressOf has chosen element 0.
-  llvm::LoadInst* load = builder_.CreateAlignedLoad(type, pointer, ElementAlign(node->dtype()));
+  llvm::LoadInst* load =
+      builder_.CreateAlignedLoad(type, from.scalar, ScalarAlign(node->dtype(), from));
   MarkInvariant(node, load);
   Value* value = FromMemory(builder_, node->dtype(), load);
   if (valid == nullptr) return value;
   return builder_.CreateSelect(valid, value, llvm::Constant::getNullValue(value->getType()));
+}
+
+// On GPUs, the alignment lets the backend combine accesses to neighbours, which unrolled loops
+// make.
+llvm::Align ExpressionEmitter::ScalarAlign(ir::DType dtype, const Address& address) const {
+  constexpr int64_t kAccessBytesMax = 16;
+  if (!narrow_) return ElementAlign(dtype);
+  const int64_t multiple = address.known_multiple & -address.known_multiple;
+  const int64_t bytes = std::min(multiple * ir::SizeOf(dtype), kAccessBytesMax);
+  return std::max(ElementAlign(dtype), llvm::Align(static_cast<uint64_t>(bytes)));
 }
 
 // On GPUs, vectors that may be unaligned are loaded in pieces.

@@ -28,8 +28,7 @@ void ExpressionEmitter::EmitStore(int buffer, const Node* index, const Node* val
     const Address address = AddressOf(buffer, index, nullptr);
     if (stored->getType()->isVectorTy())
       stored = builder_.CreateExtractElement(stored, uint64_t{0});
-    EmitScalarStore(buffer, address.scalar,
-                    ToMemory(builder_, program_.buffers[buffer].dtype, stored),
+    EmitScalarStore(buffer, address, ToMemory(builder_, program_.buffers[buffer].dtype, stored),
                     valid == nullptr ? nullptr : Emit(valid));
   } else {
     const Address address = AddressOf(buffer, index, nullptr);
@@ -61,13 +60,14 @@ std::optional<ExpressionEmitter::CopyOfBytes> ExpressionEmitter::FindCopy(int bu
 }
 
 void ExpressionEmitter::EmitStoreOf(int buffer, const Node* index, Value* value) {
-  EmitScalarStore(buffer, Pointer(buffer, index),
+  EmitScalarStore(buffer, AddressOf(buffer, index, nullptr),
                   ToMemory(builder_, program_.buffers[buffer].dtype, value), nullptr);
   Touch(buffer);
 }
 
-void ExpressionEmitter::EmitScalarStore(int buffer, Value* pointer, Value* value, Value* valid) {
-  const llvm::Align align = ElementAlign(program_.buffers[buffer].dtype);
+void ExpressionEmitter::EmitScalarStore(int buffer, const Address& to, Value* value, Value* valid) {
+  const llvm::Align align = ScalarAlign(program_.buffers[buffer].dtype, to);
+  Value* pointer = to.scalar;
   if (valid == nullptr) {
     builder_.CreateAlignedStore(value, pointer, align);
     return;

@@ -9,13 +9,15 @@ namespace {
 // LLVM keeps unknown string attributes and ignores them.
 struct InstructionRow {
   Instruction instruction;
-  const char* feature;                                // of the target
+  const char* feature;                                // of the target; null: none
   const char* attribute;                              // of the function
   bool drivers::Capabilities::*capability = nullptr;  // says the same on other machines
 };
 constexpr InstructionRow kInstructions[] = {
     {Instruction::kFusedMultiplyAdd, "fma", "kiln-fma", &drivers::Capabilities::fma},
     {Instruction::kConvertHalf, "f16c", "kiln-half", &drivers::Capabilities::fp16},
+    // Not avx512bf16, whose instruction flushes denormal numbers.
+    {Instruction::kRoundBFloat, nullptr, "kiln-bfloat", &drivers::Capabilities::bf16},
     {Instruction::kScale, "avx512vl", "kiln-scale"},
     {Instruction::kWideVectors, "avx512f", "kiln-wide"},
 };
@@ -25,7 +27,8 @@ constexpr InstructionRow kInstructions[] = {
 void AllowInstructions(const drivers::Target& target, llvm::Function& function) {
   for (const InstructionRow& row : kInstructions) {
     const bool capable = row.capability != nullptr && target.capabilities.*row.capability;
-    if (target.Has(row.feature) || capable) function.addFnAttr(row.attribute);
+    const bool has = row.feature != nullptr && target.Has(row.feature);
+    if (has || capable) function.addFnAttr(row.attribute);
   }
 }
 

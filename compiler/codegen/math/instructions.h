@@ -15,6 +15,7 @@ namespace kiln::codegen {
 enum class Instruction {
   kFusedMultiplyAdd,
   kConvertHalf,  // float16 from and to float32
+  kRoundBFloat,  // float32 to bfloat16, to nearest even; denormal numbers are kept
   kScale,        // AVX-512's VSCALEF of 256 and 512 bits: value * 2^n
   kWideVectors,  // registers of 64 bytes
 };

@@ -22,6 +22,9 @@ constexpr char kPtxSymbol[] = "kernel";
 // The minimum number of threads of a unit that must have registers: 128 registers each. Without
 // this, ptxas leaves room for more threads, and spills a few registers of some kernels for that.
 constexpr int64_t kPtxUnitThreadsMin = 512;
+// Threads that keep more registers of the schedule than this get twice as many: spilled sums would
+// be loaded and stored in each step.
+constexpr int64_t kPtxManyRegisters = 48;
 // Scratch of a thread; most of it is in slow memory.
 constexpr int64_t kPtxScratchBytesMax = 64 << 10;
 
@@ -40,6 +43,16 @@ constexpr CopyRow kCopies[] = {
      llvm::Intrinsic::nvvm_cp_async_ca_shared_global_4_s},
 };
 
+// Returns how many 32-bit registers of a thread hold the schedule's sums and tiles.
+int64_t RegistersOf(const schedule::LoopProgram& program) {
+  int64_t bytes = 0;
+  for (const schedule::LoopBuffer& buffer : program.buffers) {
+    if (buffer.space != schedule::Space::kRegister) continue;
+    bytes += buffer.elements * buffer.lanes * ir::SizeOf(buffer.dtype);
+  }
+  return bytes / 4;
+}
+
 class ThreadFrame : public GpuFrame {
  public:
   ThreadFrame(int64_t block_size, int64_t tasks_per_block, const drivers::Capabilities& can)
@@ -50,8 +63,9 @@ class ThreadFrame : public GpuFrame {
     llvm::Function* function = DeclareKernel(module, program, symbol);
     function->setCallingConv(llvm::CallingConv::PTX_Kernel);
     function->addFnAttr("nvvm.maxntid", StrCat(block_size()));
-    function->addFnAttr("nvvm.minctasm",
-                        StrCat(std::max<int64_t>(1, kPtxUnitThreadsMin / block_size())));
+    int64_t threads_min = kPtxUnitThreadsMin;
+    if (RegistersOf(program) > kPtxManyRegisters) threads_min /= 2;
+    function->addFnAttr("nvvm.minctasm", StrCat(std::max<int64_t>(1, threads_min / block_size())));
     return function;
   }
 

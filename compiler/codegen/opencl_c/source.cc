@@ -256,7 +256,7 @@ class SourcePrinter {
   // Outside all loops of threads, only the first thread writes memory that threads share.
   void PrintOne(const schedule::Store& store) {
     const bool by_first = HasBlocks() && depth_of_[static_cast<int>(LoopKind::kThread)] == 0 &&
-                          program_.buffers[store.buffer].space != Space::kRegister;
+                          !IsPrivate(program_.buffers[store.buffer].space);
     if (!by_first) return PrintStore(store);
     Line("if (thread == 0) {");
     ++depth_;

@@ -166,6 +166,8 @@ class SpirvFrame : public Frame {
   }
   void WaitForCopies(llvm::IRBuilder<>& builder) const override {}
   bool has_matrix_unit() const override { return false; }
+  // The backend guesses fewer types if all addresses are in one block.
+  bool runs_one_task() const override { return false; }
   bool has_prefetch() const override { return false; }
   bool prefers_narrow_integers() const override { return true; }
 

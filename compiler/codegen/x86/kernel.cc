@@ -67,6 +67,7 @@ class TaskRangeFrame : public Frame {
   }
   void WaitForCopies(llvm::IRBuilder<>&) const override {}
   bool has_matrix_unit() const override { return false; }
+  bool runs_one_task() const override { return false; }
   bool has_prefetch() const override { return true; }
   bool prefers_narrow_integers() const override { return false; }
 

@@ -77,14 +77,39 @@ const Node* Masked(Builder& b, const Node* scores, const Node* mask) {
   return b.Add(scores, b.Cast(mask, scores->dtype()));
 }
 
+const Node* InFloat32(Builder& b, const Node* x) {
+  return ir::IsShortFloat(x->dtype()) ? b.Cast(x, DType::kFloat32) : x;
+}
+
+// Returns the short float in which matrix units can take all factors, or kInvalid.
+DType FactorType(Operands x) {
+  const DType dtype = x[0]->dtype();
+  const bool all = x[1]->dtype() == dtype && x[2]->dtype() == dtype;
+  const bool fits = dtype == DType::kFloat16 || dtype == DType::kBFloat16;
+  return all && fits ? dtype : DType::kInvalid;
+}
+
+// Returns x, whose gradient is rounded to the dtype: it is a factor of the gradients of what made
+// x.
+const Node* WithRoundedGradient(Builder& b, const Node* x, DType dtype) {
+  const Node* rounded = b.Cast(b.Cast(x, dtype), x->dtype());
+  return b.WithDerivative(b.Detach(x), rounded, b.Const(x->dtype(), 1));
+}
+
+// Scores and the softmax are float32. If query, key and value have one short float, the other
+// factors of sums (the weights, and gradients of the scores) are rounded to it, as PyTorch does.
 Expansion ExpandAttention(Builder& b, Operands x, const Attributes& attributes) {
-  Parts parts = {x[0], x[1], x[2], x.size() == 4 ? x[3] : nullptr};
+  const DType factors = FactorType(x);
+  Parts parts = {InFloat32(b, x[0]), InFloat32(b, x[1]), InFloat32(b, x[2]),
+                 x.size() == 4 ? InFloat32(b, x[3]) : nullptr};
   const bool grouped = BoolOf(attributes, "grouped");
   if (grouped) parts = Grouped(b, parts);
   const double given = FloatOf(attributes, "scale");
   const double scale =
       given != 0 ? given : 1 / std::sqrt(static_cast<double>(x[0]->shape().back()));
-  const Node* scores = b.Mul(MatmulTransposed(b, parts.query, parts.key), scale);
+  const Node* products = MatmulTransposed(b, parts.query, parts.key);
+  if (factors != DType::kInvalid) products = WithRoundedGradient(b, products, factors);
+  const Node* scores = b.Mul(products, scale);
   if (BoolOf(attributes, "causal")) {
     const Shape& shape = scores->shape();
     scores =
@@ -94,6 +119,7 @@ Expansion ExpandAttention(Builder& b, Operands x, const Attributes& attributes) 
   // Without a mask no row is fully masked.
   const auto last = static_cast<int64_t>(scores->shape().size()) - 1;
   const Node* weights = parts.mask != nullptr ? MaskedSoftmax(b, scores) : Softmax(b, scores, last);
+  if (factors != DType::kInvalid) weights = b.Cast(b.Cast(weights, factors), weights->dtype());
   const Node* result = MatmulTransposed(b, weights, b.Transpose(parts.value, -1, -2));
   if (!grouped) return result;
   Shape shape = result->shape();
@@ -172,6 +198,7 @@ std::vector<OpDef> AttentionComposites() {
   attention.shape_rule = kAttentionShape;
   attention.special_operand = 3;
   attention.special_class = DTypeClass::kFloatOrBool;
+  attention.casts_operands = true;
   OpDef rotary = Composite(
       "rotary_embedding", {"x", "cos", "sin"}, DTypeRule::kSame, DTypeClass::kFloat, ExpandRotary,
       "Pairs of the first R features of x (…, L, E) turned by angles whose cos and sin are (…, L, "

@@ -25,6 +25,9 @@ constexpr int kFewOperations = 4;
 // An expression as costly as this many divisions is worth keeping nearby.
 constexpr int kCostlyDivisions = 2;
 constexpr double kSeveralReads = 1.5;
+// Matrix units take short floats from memory as they are. A factor that is rounded to one, and is
+// part of at least so many results, is rounded once instead of in each block that reads it.
+constexpr double kRoundedReads = 256;
 // An expression with more nodes than this is cut, which bounds the time and the stack of later
 // passes.
 constexpr int kExpressionNodesMax = 256;
@@ -117,7 +120,8 @@ class Chooser {
     for (size_t i = order_.size(); i-- > 0;) {
       const Node* node = order_[i];
       const Readers own = readers_[node];
-      const bool factor = factors_.contains(node) && own.repetition >= 2 && !OnlyCasts(node);
+      const bool factor = factors_.contains(node) && own.repetition >= 2 &&
+                          (!OnlyCasts(node) || IsRoundedOften(node, own.repetition));
       // A contraction reads each element of a factor many times, and would recompute it as often.
       if (factor && IsElementwise(node)) stored_.insert(node);
       const bool root = required_.contains(node) || stored_.contains(node);
@@ -167,6 +171,12 @@ class Chooser {
       if (readers.repetition >= 4 && worthwhile) return Storage::kStored;
     }
     return ChooseByReaders(node, expression, readers);
+  }
+
+  bool IsRoundedOften(const Node* node, double repetition) const {
+    return matrix_units_ && node->op() == Op::kCast && ir::IsShortFloat(node->dtype()) &&
+           ir::SizeOf(node->operand(0)->dtype()) > ir::SizeOf(node->dtype()) &&
+           repetition >= kRoundedReads;
   }
 
   bool IsLeft(const Node* node) const { return LeftToReaders(node, matrix_units_) != nullptr; }

@@ -8,22 +8,24 @@ using ir::Node;
 using ir::Op;
 
 std::shared_ptr<const Accumulators> AccumulatorBuilder::New(absl::Span<const int> tile,
-                                                            const State& state, bool registers) {
+                                                            const State& state, Space space) {
   auto result = std::make_shared<Accumulators>();
-  result->space = registers ? Space::kRegister : buffers_.memory();
+  result->space = space;
+  const bool registers = space == Space::kRegister;
   // The lanes may be open already, outside the tile.
   int vector = placer_.OpenVectorAxis(state);
   std::vector<int> others;
   for (int axis : tile) {
     if (plan_.axes[axis].binding == Binding::kVector) {
       vector = axis;
-    } else if (!registers || plan_.axes[axis].binding != Binding::kThread) {
+    } else if (!IsPrivate(space) || plan_.axes[axis].binding != Binding::kThread) {
       others.push_back(axis);
     }
     if (plan_.axes[axis].reduce) result->partial.push_back(axis);
   }
-  // Each thread has its own registers; in memory, threads whose loops are open need separate parts.
-  for (size_t axis = 0; axis < plan_.axes.size() && !registers; ++axis) {
+  // Each thread has its own registers and scratch; in shared memory, threads whose loops are open
+  // need separate parts.
+  for (size_t axis = 0; axis < plan_.axes.size() && !IsPrivate(space); ++axis) {
     const bool open = state.values[axis] != nullptr;
     if (open && plan_.axes[axis].binding == Binding::kThread)
       others.push_back(static_cast<int>(axis));

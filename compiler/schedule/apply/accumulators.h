@@ -50,7 +50,7 @@ class AccumulatorBuilder {
 
   // Returns accumulators for the points of the axes of `tile` and for the open lanes.
   std::shared_ptr<const Accumulators> New(absl::Span<const int> tile, const State& state,
-                                          bool registers);
+                                          Space space);
   // Return statements for one point, which set each accumulator to its reduction's identity, or
   // copy another one's value.
   Body Initialise(const State& state, const Accumulators& to);

@@ -21,7 +21,7 @@ using ir::Op;
 // The maximum number of operations after the sums of a register tile that are unrolled for each
 // sum; more become loops.
 constexpr int64_t kResultOperationsMax = 400;
-// Higher for threads of a block: the loops need the sums in shared memory, which is scarce.
+// Higher for threads of a block: the loops read the sums from memory.
 constexpr int64_t kThreadResultOperationsMax = 1500;
 
 std::vector<const Node*> FindReduces(const kernel::Stage& stage) {
@@ -197,7 +197,8 @@ Body StageBuilder::StageAt(int axis, const State& state, Environment* environmen
 
 Body StageBuilder::Accumulate(absl::Span<const int> axes, State state, Environment environment) {
   const std::vector<int> tile = TileOf(axes);
-  auto accumulators = sums_.New(tile, state, FitsRegisters(tile));
+  auto accumulators =
+      sums_.New(tile, state, FitsRegisters(tile) ? Space::kRegister : buffers_.memory());
   environment.accumulators = accumulators;
   const bool was_rolled = state.rolled;
   // Sums in memory are set and stored by loops, even if their tiles are unrolled.
@@ -210,17 +211,40 @@ Body StageBuilder::Accumulate(absl::Span<const int> axes, State state, Environme
   if (sums_.ThreadAxis(*accumulators) >= 0) {
     Append(&body, CombineThreads(tile, state, &environment));
   } else if (accumulators->space == Space::kRegister && ResultsAreLong(*accumulators)) {
-    // The sums go to memory, so that loops can run over them.
-    auto spilled = sums_.New(tile, state, false);
+    // The sums go to memory, so that loops can run over them. Each thread needs only its own ones,
+    // so they take no shared memory, which the whole tile may exceed.
+    auto spilled = sums_.New(tile, state, Space::kScratch);
     Append(&body, nest_.Loops(tile, state, [&](State inner) {
       return sums_.Copy(inner, *accumulators, *spilled);
     }));
     environment.accumulators = spilled;
-    state.rolled = true;
+    Append(&body, StoreInLoops(ParallelOf(tile), std::move(state), environment));
+    return body;
   }
   Append(&body, nest_.Loops(ParallelOf(tile), std::move(state),
                             [&](State inner) { return StoreResults(inner, environment); }));
   return body;
+}
+
+// Stores the results of sums in memory by loops. In blocks of threads, the innermost loops remain
+// unrolled, as far as the code stays short: a thread then stores neighbours together.
+Body StageBuilder::StoreInLoops(absl::Span<const int> axes, State state,
+                                const Environment& environment) {
+  size_t rolled = axes.size();
+  int64_t operations = CountResultOperations();
+  while (plan_.threads > 1 && rolled > 0) {
+    const Axis& axis = plan_.axes[axes[rolled - 1]];
+    if (axis.binding == Binding::kThread || axis.binding == Binding::kVector) break;
+    operations *= axis.extent;
+    if (operations > kResultOperationsMax) break;
+    --rolled;
+  }
+  const bool was_rolled = std::exchange(state.rolled, true);
+  return nest_.Loops(axes.subspan(0, rolled), std::move(state), [&](State outer) {
+    outer.rolled = was_rolled || rolled == axes.size();
+    return nest_.Loops(axes.subspan(rolled), std::move(outer),
+                       [&](State inner) { return StoreResults(inner, environment); });
+  });
 }
 
 std::vector<int> StageBuilder::ParallelOf(absl::Span<const int> tile) const {
@@ -249,8 +273,8 @@ Body StageBuilder::CombineThreads(absl::Span<const int> tile, State state,
   return body;
 }
 
-// Returns whether the code after the sums, repeated for each of them, would be too long.
-bool StageBuilder::ResultsAreLong(const Accumulators& sums) const {
+// Returns how many operations compute the results from one point's sums.
+int64_t StageBuilder::CountResultOperations() const {
   std::vector<const Node*> roots;
   for (const kernel::Store& store : stage_.stores) roots.push_back(store.value);
   absl::flat_hash_set<const Node*> inside;
@@ -261,9 +285,14 @@ bool StageBuilder::ResultsAreLong(const Accumulators& sums) const {
   for (const Node* node : ir::TopologicalOrder(roots)) {
     if (!inside.contains(node) && ir::IsFloat(node->dtype())) ++operations;
   }
+  return operations;
+}
+
+// Returns whether the code after the sums, repeated for each of them, would be too long.
+bool StageBuilder::ResultsAreLong(const Accumulators& sums) const {
   const int64_t operations_max =
       plan_.threads > 1 ? kThreadResultOperationsMax : kResultOperationsMax;
-  return operations * program_.buffers[sums.buffers[0]].elements > operations_max;
+  return CountResultOperations() * program_.buffers[sums.buffers[0]].elements > operations_max;
 }
 
 Body StageBuilder::CarryTileInRegisters(absl::Span<const int> axes, State state,
@@ -272,7 +301,7 @@ Body StageBuilder::CarryTileInRegisters(absl::Span<const int> axes, State state,
   // Sums in memory would be loaded and stored in every step of the reduction. So the tile is in
   // registers while the reduce loops inside run.
   auto outer = environment.accumulators;
-  auto registers = sums_.New(tile, state, true);
+  auto registers = sums_.New(tile, state, Space::kRegister);
   environment.accumulators = registers;
   Body body =
       nest_.Loops(tile, state, [&](State inner) { return sums_.Copy(inner, *outer, *registers); });

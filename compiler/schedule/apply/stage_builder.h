@@ -53,7 +53,9 @@ class StageBuilder {
   std::vector<int> TileOf(absl::Span<const int> axes) const;
   std::vector<int> ParallelOf(absl::Span<const int> tile) const;
   bool FitsRegisters(absl::Span<const int> tile) const;
+  int64_t CountResultOperations() const;
   bool ResultsAreLong(const Accumulators& sums) const;
+  Body StoreInLoops(absl::Span<const int> axes, State state, const Environment& environment);
   Body Update(const State& state, const Environment& environment);
   Body StoreResults(const State& state, const Environment& environment);
   Body Fetches(State state);

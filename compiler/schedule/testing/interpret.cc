@@ -204,7 +204,7 @@ class BlockInterpreter {
   absl::Status RunOne(const Store& store, const Mask& mask) {
     const LoopBuffer& buffer = program_.buffers[store.buffer];
     Mask writers = mask;
-    if (!in_threads_ && buffer.space != Space::kRegister && buffer.space != Space::kScratch) {
+    if (!in_threads_ && !IsPrivate(buffer.space)) {
       std::fill(writers.begin() + 1, writers.end(), false);
     }
     if (store.valid != nullptr) {
@@ -239,8 +239,7 @@ class BlockInterpreter {
       return absl::InternalError(
           absl::StrCat("element ", index, " of ", memory.size, " of ", of.name));
     }
-    const bool own = of.space == Space::kRegister || of.space == Space::kScratch;
-    return own ? thread * memory.size + index : index;
+    return IsPrivate(of.space) ? thread * memory.size + index : index;
   }
 
   // Returns whether another thread had an access that no barrier separates from this one.

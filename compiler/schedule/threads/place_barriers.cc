@@ -176,7 +176,7 @@ class BarrierPlacer {
     } else if (const auto* reduce = std::get_if<ThreadReduce>(&statement.node)) {
       SeeReduce(*reduce, accesses);
     } else if (const auto* store = std::get_if<Store>(&statement.node)) {
-      const bool memory = program_.buffers[store->buffer].space != Space::kRegister;
+      const bool memory = !IsPrivate(program_.buffers[store->buffer].space);
       const bool first = memory && !in_threads;
       for (const Node* root : {store->index, store->value, store->valid}) {
         SeeLoads(root, first, accesses);
@@ -200,7 +200,7 @@ class BarrierPlacer {
     for (const Node* node : ir::TopologicalOrder({&root, 1})) {
       if (node->op() != ir::Op::kLoad) continue;
       const auto buffer = static_cast<int>(node->attr<ir::IntAttr>().value);
-      if (program_.buffers[buffer].space != Space::kRegister) {
+      if (!IsPrivate(program_.buffers[buffer].space)) {
         accesses->read.insert({buffer, by_first});
       }
     }

@@ -1,11 +1,11 @@
 #include "compiler/schedule/threads/run_ahead.h"
 
 #include <algorithm>
+#include <set>
 #include <utility>
 #include <vector>
 
 #include "absl/container/flat_hash_map.h"
-#include "absl/container/flat_hash_set.h"
 #include "absl/types/span.h"
 #include "compiler/ir/str_cat.h"
 #include "compiler/ir/walk.h"
@@ -47,8 +47,9 @@ class AheadRunner {
     const int64_t steps = ir::ExtentOf(loop.range);
     if (loop.extent != nullptr || steps < 2) return false;
     size_t copies = 0;
-    // `seen` also gets buffers of the first statement that turns out not to be a copy.
-    absl::flat_hash_set<int> staged, seen;
+    // `seen` also gets buffers of the first statement that turns out not to be a copy. In order, so
+    // that a kernel always gets the same code.
+    std::set<int> staged, seen;
     while (copies < loop.body.size() && IsCopy(loop.body[copies], &seen)) {
       staged = seen;
       ++copies;
@@ -88,7 +89,7 @@ class AheadRunner {
 
   // Returns whether the statement only fills shared memory from arguments that the kernel does not
   // write.
-  bool IsCopy(const Statement& statement, absl::flat_hash_set<int>* staged) const {
+  bool IsCopy(const Statement& statement, std::set<int>* staged) const {
     if (const auto* loop = std::get_if<Loop>(&statement.node)) {
       return ReadsArguments(loop->extent) &&
              std::all_of(loop->body.begin(), loop->body.end(),

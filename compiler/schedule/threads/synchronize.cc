@@ -50,7 +50,7 @@ class DigitFinisher {
 
   bool WritesMemory(const Statement& statement) const {
     const auto* store = std::get_if<Store>(&statement.node);
-    return store != nullptr && program_.buffers[store->buffer].space != Space::kRegister;
+    return store != nullptr && !IsPrivate(program_.buffers[store->buffer].space);
   }
 
   LoopProgram& program_;

@@ -111,7 +111,8 @@ int64_t StepOf(const Node* factor, const Node* range) {
 
 std::vector<StageOperand::Dimension> StagedLayout(const Node* factor, const ScheduleWriter& writer,
                                                   const std::vector<int>& axes,
-                                                  const Contraction& contraction) {
+                                                  const Contraction& contraction,
+                                                  const std::vector<int>& apart) {
   std::vector<Sum> sums;
   kernel::CollectSums(factor, &sums);
   std::vector<StageOperand::Dimension> layout;
@@ -124,6 +125,7 @@ std::vector<StageOperand::Dimension> StagedLayout(const Node* factor, const Sche
       const bool pair = absl::c_linear_search(contraction.reduce, axis) !=
                         absl::c_linear_search(contraction.reduce, other);
       if (!pair || absl::c_linear_search(joined, other)) continue;
+      if (absl::c_linear_search(apart, axis) || absl::c_linear_search(apart, other)) continue;
       const auto [ca, cb] = JointCoefficients(sums, writer[axis].range, writer[other].range);
       // OperandPacker::FixDimension solves for the axis whose coefficient is 1.
       if (ca == 0 || (std::abs(ca) != 1 && std::abs(cb) != 1)) continue;

@@ -36,11 +36,12 @@ bool IsWidenedLoad(const ir::Node* factor);
 int64_t StepOf(const ir::Node* factor, const ir::Node* range);
 
 // Returns the layout for staging `factor`: its axes in the order of `axes`. A parallel and a reduce
-// axis that it uses only in a sum are joined into one dimension.
+// axis that it uses only in a sum are joined into one dimension, unless one of them is in `apart`.
 std::vector<schedule::StageOperand::Dimension> StagedLayout(const ir::Node* factor,
                                                             const ScheduleWriter& writer,
                                                             const std::vector<int>& axes,
-                                                            const Contraction& contraction);
+                                                            const Contraction& contraction,
+                                                            const std::vector<int>& apart = {});
 
 }  // namespace kiln::search
 

@@ -17,6 +17,9 @@ constexpr int64_t kMatrixPlacesMax = 128;
 constexpr int64_t kThreadsWanted = 128;
 // Bytes of a row of a staged factor: two of them fit where copies run ahead.
 constexpr int64_t kStagedBytes = 128;
+// The unit is faster than other instructions even if so few of its terms, one in this many, are not
+// zeros.
+constexpr int64_t kWorthwhileZeros = 4;
 // Tiles of this size need not grow at the cost of padding.
 constexpr int64_t kMatrixPlacesEnough = 64;
 
@@ -73,15 +76,13 @@ std::vector<schedule::StageOperand::Dimension> LayoutOf(const MatrixTile& tile, 
   const bool along_terms = StepOf(factor, writer[tile.terms_axis].range) == 1;
   axes.push_back(along_terms ? tile.axis[side] : tile.terms_axis);
   axes.push_back(along_terms ? tile.terms_axis : tile.axis[side]);
-  return StagedLayout(factor, writer, axes, contraction);
-}
-
-// Returns whether the axis is part of a sum in the layout, so that its own end is not known there.
-bool IsInSum(int axis, const std::vector<schedule::StageOperand::Dimension>& layout) {
-  return std::any_of(layout.begin(), layout.end(), [axis](const auto& terms) {
-    return terms.size() > 1 && std::any_of(terms.begin(), terms.end(),
-                                           [axis](const auto& term) { return term.axis == axis; });
-  });
+  // The sum of a padded axis and another one would not tell where the axis ends.
+  std::vector<int> padded;
+  for (const int each : {0, 1}) {
+    if (tile.padded[each] != writer.extent(tile.axis[each])) padded.push_back(tile.axis[each]);
+  }
+  if (tile.padded_terms != writer.extent(tile.terms_axis)) padded.push_back(tile.terms_axis);
+  return StagedLayout(factor, writer, axes, contraction, padded);
 }
 
 // Sets the subgroups' parts of the tile: larger ones reuse their loads more often.
@@ -97,8 +98,8 @@ void ShareOut(MatrixTile* tile) {
   }
 }
 
-// Chooses how many terms are staged at a time. Returns false if the unit would mostly add zeros, or
-// cannot add them.
+// Chooses how many terms are staged at a time. Returns false if the unit would add too many zeros,
+// or cannot add them.
 bool ChooseTerms(const ScheduleWriter& writer, const drivers::Target& target, ir::DType dtype,
                  MatrixTile* tile) {
   tile->terms_axis = writer.Largest(tile->contraction.reduce);
@@ -108,7 +109,7 @@ bool ChooseTerms(const ScheduleWriter& writer, const drivers::Target& target, ir
   tile->staged_terms = PowerOfTwo(extent, terms_max);
   tile->padded_terms = extent;
   if (tile->staged_terms >= tile->terms) return true;
-  if (extent * 2 < tile->terms) return false;
+  if (extent * kWorthwhileZeros < tile->terms) return false;
   tile->staged_terms = PaddedPlaces(extent, tile->terms, terms_max);
   tile->padded_terms = RoundUp(extent, tile->staged_terms);
   return IsLoaded(tile->contraction.factor[0]) && IsLoaded(tile->contraction.factor[1]);
@@ -145,7 +146,7 @@ std::optional<MatrixTile> FindTile(const Contraction& contraction, int row_facto
     tile.places[larger] /= 2;
   }
   ShareOut(&tile);
-  if (!LayOut(writer, &tile)) return std::nullopt;
+  LayOut(writer, &tile);
   return tile;
 }
 
@@ -166,7 +167,11 @@ int FactorOf(const MatrixTile& tile, int side) {
 }
 
 bool IsLoaded(const ir::Node* factor) {
-  if (factor->op() == ir::Op::kCast) return factor->operand(0)->op() == ir::Op::kLoad;
+  // A zero remains a zero in each cast, such as one that rounds a float32 to the unit's type.
+  if (factor->op() == ir::Op::kCast) {
+    while (factor->op() == ir::Op::kCast) factor = factor->operand(0);
+    return factor->op() == ir::Op::kLoad;
+  }
   // Rounded to tf32: the masked bits, possibly after half of the last kept bit was added.
   const ir::Node* bits = ir::UnderTf32Mask(factor->operand(0));
   if (bits->op() == ir::Op::kAdd) {
@@ -181,17 +186,8 @@ bool IsLoaded(const ir::Node* factor) {
   return bits->op() == ir::Op::kBitcast && bits->operand(0)->op() == ir::Op::kLoad;
 }
 
-bool LayOut(const ScheduleWriter& writer, MatrixTile* tile) {
-  for (const int side : {0, 1}) {
-    tile->layout[side] = LayoutOf(*tile, side, writer);
-    const bool is_padded = tile->padded[side] != writer.extent(tile->axis[side]);
-    const bool has_zeros = tile->padded_terms != writer.extent(tile->terms_axis);
-    if ((is_padded && IsInSum(tile->axis[side], tile->layout[side])) ||
-        (has_zeros && IsInSum(tile->terms_axis, tile->layout[side]))) {
-      return false;
-    }
-  }
-  return true;
+void LayOut(const ScheduleWriter& writer, MatrixTile* tile) {
+  for (const int side : {0, 1}) tile->layout[side] = LayoutOf(*tile, side, writer);
 }
 
 std::optional<Contraction> MatrixContraction(const StageView& view) {

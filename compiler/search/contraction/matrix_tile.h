@@ -61,8 +61,8 @@ std::optional<MatrixTile> FindMatrixTile(const StageView& view, const int64_t* l
 // Returns the tile of legal values, without its layouts. Requires: MatrixContraction.
 MatrixTile MatrixTileOf(const StageView& view, const Values& values);
 
-// Chooses the layouts of the factors. Returns false if the end of a padded axis is not known there.
-bool LayOut(const ScheduleWriter& axes, MatrixTile* tile);
+// Chooses the layouts of the factors.
+void LayOut(const ScheduleWriter& axes, MatrixTile* tile);
 
 // Returns whether the factor only converts a loaded value, so that the unit gets zeros where
 // nothing is read.

@@ -14,7 +14,9 @@ using schedule::Binding;
 // Rows and columns of a thread: each value read from shared memory is used this often.
 constexpr int64_t kPerThread = 4;
 constexpr int64_t kPlacesMax = 64;
-constexpr int64_t kPlacesMin = 16;
+constexpr int64_t kPlacesMin = 8;
+// Smaller tiles are for loops that are shorter, such as the window of a convolution.
+constexpr int64_t kPlacesWanted = 16;
 constexpr int64_t kSteps = 16;
 // Fewer threads do not fill a subgroup.
 constexpr int64_t kTileThreadsMin = 32;
@@ -82,6 +84,7 @@ std::optional<BlockTile> FindBlockTile(const StageView& view, const int64_t* lea
   std::optional<Contraction> contraction = TileContraction(view);
   if (!contraction) return std::nullopt;
   BlockTile tile;
+  bool is_short = false;
   for (const int factor : {0, 1}) {
     const std::vector<int>& axes = contraction->only[factor];
     if (axes.empty()) return std::nullopt;
@@ -89,7 +92,8 @@ std::optional<BlockTile> FindBlockTile(const StageView& view, const int64_t* lea
     if (factor == 0 && leading != nullptr) tile.axis[0] = view.Find(axes, *leading);
     if (tile.axis[factor] < 0) return std::nullopt;
     const int64_t extent = view.axes.extent(tile.axis[factor]);
-    if (extent < kPlacesMin) return std::nullopt;
+    if (extent * 2 < kPlacesMin) return std::nullopt;
+    is_short |= extent < kPlacesWanted;
     tile.places[factor] = PlacesFor(extent);
     tile.per_thread[factor] = kPerThread;
   }
@@ -102,12 +106,15 @@ std::optional<BlockTile> FindBlockTile(const StageView& view, const int64_t* lea
   const int64_t wanted = int64_t{2} * view.target.limits.compute_units;
   while (CountBlocks(tile, view.axes) < wanted) {
     BlockTile smaller = Smaller(tile);
-    const int64_t places = std::min(smaller.places[0], smaller.places[1]);
-    if (places < kPlacesMin || smaller.threads() < kTileThreadsMin) break;
+    const int halved = smaller.places[0] != tile.places[0] ? 0 : 1;
+    if (smaller.places[halved] < kPlacesWanted || smaller.threads() < kTileThreadsMin) break;
     tile = std::move(smaller);
   }
-  const bool few = CountBlocks(tile, view.axes) * 2 < view.target.limits.compute_units;
+  const int64_t blocks = CountBlocks(tile, view.axes);
+  const bool few = blocks * 2 < view.target.limits.compute_units;
   tile.pays = !few || view.axes.Product(view.reduce) < kSplitSum;
+  // Tiles of short loops have few threads.
+  if (is_short) tile.pays = blocks >= wanted;
   while (tile.threads() < kTileThreadsMin) {
     const int most = tile.per_thread[0] >= tile.per_thread[1] ? 0 : 1;
     tile.per_thread[most] /= 2;

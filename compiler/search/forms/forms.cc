@@ -91,6 +91,7 @@ constexpr FormRow kFormRows[] = {
      .machine = Machine::kThreads,
      .start = StartBlockPoints,
      .knobs = BlockPointsKnobs,
+     .check = CheckBlockPoints,
      .write = WriteBlockPoints},
     {.form = Form::kBlockSum,
      .machine = Machine::kThreads,

@@ -75,6 +75,32 @@ int64_t RegisterBytes(const schedule::LoopProgram& program) {
   return bytes * program.threads;
 }
 
+bool IsLegal(const StageView& view, const Values& values) {
+  const FormRow& row = RowOf(values.form());
+  const std::vector<KnobValues> knobs = row.knobs(view, values);
+  return std::all_of(knobs.begin(), knobs.end(),
+                     [&](const KnobValues& of) { return of.Admits(values[of.knob]); }) &&
+         (row.check == nullptr || row.check(view, values).ok());
+}
+
+// Halves a tile, along its longer side if that is legal. Returns false if the stage has no tile or
+// none is smaller.
+bool MakeTileSmaller(const StageView& view, Values* values) {
+  if (values->form() != Form::kMatrixTile && values->form() != Form::kBlockTile) return false;
+  std::pair<Knob, Knob> sides[] = {{Knob::kRows, Knob::kThreadRows},
+                                   {Knob::kColumns, Knob::kThreadColumns}};
+  if ((*values)[Knob::kRows] < (*values)[Knob::kColumns]) std::swap(sides[0], sides[1]);
+  for (const auto& [places, part] : sides) {
+    Values smaller = *values;
+    smaller.Set(places, (*values)[places] / 2);
+    smaller.Set(part, std::min((*values)[part], smaller[places]));
+    if (!IsLegal(view, smaller)) continue;
+    *values = std::move(smaller);
+    return true;
+  }
+  return false;
+}
+
 }  // namespace
 
 absl::Status CheckBlocks(const kernel::Kernel& kernel, const drivers::Target& target,
@@ -106,15 +132,21 @@ std::optional<Setting> ChooseBlockSetting(const kernel::Kernel& kernel,
   bool gains = schedule::SharesGrid(kernel) && RowsAreLong(kernel, axes);
   if (schedule::SharesGrid(kernel) && !gains) return std::nullopt;
   Setting setting;
+  std::vector<StageView> views;
   for (size_t i = 0; i < kernel.stages.size(); ++i) {
     const int stage = static_cast<int>(i);
-    const StageView view = FuseStage(kernel, stage, target, &axes);
+    const StageView& view = views.emplace_back(FuseStage(kernel, stage, target, &axes));
     const Form form = ChooseForm(view);
     gains |= form != Form::kBlockPoints;
     setting.parts[stage] = *StartOf(view, form);
   }
-  if (!gains || !CheckBlocks(kernel, target, WriteSetting(kernel, target, setting)).ok()) {
-    return std::nullopt;
+  if (!gains) return std::nullopt;
+  // Small tiles are better than none, which would read each factor once for each result.
+  while (!CheckBlocks(kernel, target, WriteSetting(kernel, target, setting)).ok()) {
+    const bool smaller = std::any_of(views.begin(), views.end(), [&](const StageView& view) {
+      return MakeTileSmaller(view, &setting.parts[view.number]);
+    });
+    if (!smaller) return std::nullopt;
   }
   return setting;
 }

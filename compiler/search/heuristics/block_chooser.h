@@ -14,7 +14,7 @@
 namespace kiln::search {
 
 // Returns nullopt if the kernel gains nothing from blocks, or if they would exceed the target's
-// limits. Deterministic. Apply accepts the schedule for this kernel.
+// limits with the smallest tiles, too. Deterministic. Apply accepts the schedule for this kernel.
 std::optional<Setting> ChooseBlockSetting(const kernel::Kernel& kernel,
                                           const drivers::Target& target);
 // Returns the schedule of this setting.

@@ -3,6 +3,8 @@
 
 #include <gtest/gtest.h>
 
+#include <string>
+
 #include "absl/strings/str_cat.h"
 #include "compiler/codegen/testing/sample_kernels.h"
 #include "compiler/kernel/text.h"
@@ -75,26 +77,64 @@ stage r0:4096
   EXPECT_FALSE(ChooseBlocks(*points, Gpu()).has_value());
 }
 
-// A layer with an odd number of classes, and its two gradients: each is odd along another side.
-TEST(BlockChooserTest, MatrixUnitsTakeSizesThatDoNotComeOutEven) {
+drivers::Target GpuWithMatrixUnits() {
   drivers::Target target = Gpu();
   target.capabilities.matrix = true;
   target.limits.threads_per_subgroup = 32;
   target.limits.bytes_per_access = 16;
   target.limits.register_bytes_per_unit = 256 << 10;
+  return target;
+}
+
+// A layer with a costly activation, such as gelu. Its operations are loops over a thread's sums,
+// which do not take the memory that tiles need.
+TEST(BlockChooserTest, ContractionsWithLongEpiloguesAreTiled) {
+  for (const char* factor : {"float16", "float32"}) {
+    std::string value = "sum(float32(b0[r0*768 + r2])*float32(b1[r1*768 + r2]))";
+    if (factor == std::string("float32")) value = "sum(b0[r0*768 + r2]*b1[r1*768 + r2])";
+    for (int i = 0; i < 100; ++i) value = absl::StrCat("(", value, "*0.5:float32 + 1:float32)");
+    ir::Context context;
+    const auto kernel = kernel::ParseKernel(
+        absl::StrCat("buffer b0 ", factor, "[", 2048 * 768, "] read\nbuffer b1 ", factor, "[",
+                     3072 * 768, "] read\nbuffer b2 float32[", 2048 * 3072,
+                     "] write\nstage r0:2048 r1:3072 reduce r2:768\n  b2[r0*3072 + r1] = ", value,
+                     "\n"),
+        context);
+    ASSERT_TRUE(kernel.ok()) << kernel.status();
+    const auto program = Chosen(*kernel, GpuWithMatrixUnits());
+    EXPECT_TRUE(HasBuffer(program, "staged")) << factor;
+    EXPECT_FALSE(HasBuffer(program, "sum")) << factor;
+  }
+}
+
+// A tile that needs more shared memory than there is.
+TEST(BlockChooserTest, SmallTilesAreBetterThanNone) {
+  ir::Context context;
+  const auto program = Chosen(codegen::MatmulKernel(context, 512, 512, 512), Gpu(1024, 4 << 10));
+  EXPECT_TRUE(HasBuffer(program, "staged"));
+  EXPECT_LE(program.shared_bytes, 4 << 10);
+}
+
+// A layer with an odd number of classes, and its two gradients: each is odd along another side. The
+// weights may be float32 in memory.
+TEST(BlockChooserTest, MatrixUnitsTakeSizesThatDoNotComeOutEven) {
+  const drivers::Target target = GpuWithMatrixUnits();
   constexpr int kRows = 1024, kClasses = 50257, kFeatures = 768;
   const struct {
     int rows, columns, terms;
   } sizes[] = {
       {kRows, kClasses, kFeatures}, {kClasses, kFeatures, kRows}, {kRows, kFeatures, kClasses}};
-  for (const auto& [rows, columns, terms] : sizes) {
+  for (int i = 0; i < 6; ++i) {
+    const auto& [rows, columns, terms] = sizes[i / 2];
+    const bool rounds = i % 2 == 1;
     ir::Context context;
     const auto kernel = kernel::ParseKernel(
-        absl::StrCat("buffer b0 float16[", rows * terms, "] read\nbuffer b1 float16[",
-                     columns * terms, "] read\nbuffer b2 float32[", rows * columns,
-                     "] write\nstage r0:", rows, " r1:", columns, " reduce r2:", terms,
-                     "\n  b2[r0*", columns, " + r1] = sum(float32(b0[r0*", terms,
-                     " + r2])*float32(b1[r1*", terms, " + r2]))\n"),
+        absl::StrCat(
+            "buffer b0 float16[", rows * terms, "] read\nbuffer b1 ",
+            rounds ? "float32[" : "float16[", columns * terms, "] read\nbuffer b2 float32[",
+            rows * columns, "] write\nstage r0:", rows, " r1:", columns, " reduce r2:", terms,
+            "\n  b2[r0*", columns, " + r1] = sum(float32(b0[r0*", terms, " + r2])*float32(",
+            rounds ? "float16(" : "", "b1[r1*", terms, " + r2]", rounds ? ")" : "", "))\n"),
         context);
     ASSERT_TRUE(kernel.ok()) << kernel.status();
     const auto schedule = ChooseBlocks(*kernel, target);
@@ -124,7 +164,7 @@ TEST(BlockChooserTest, WhatTheTargetHasNotIsNotChosen) {
   const kernel::Kernel matmul = codegen::MatmulKernel(context, 512, 512, 512);
   EXPECT_FALSE(ChooseBlocks(matmul, Gpu(1)).has_value());
   EXPECT_FALSE(ChooseBlocks(matmul, Gpu(32)).has_value());
-  EXPECT_FALSE(ChooseBlocks(matmul, Gpu(1024, 4 << 10)).has_value());
+  EXPECT_FALSE(ChooseBlocks(matmul, Gpu(1024, 1 << 10)).has_value());
 }
 
 }  // namespace

@@ -32,12 +32,17 @@ struct MatrixCase {
   // True: the factor is stored with the terms outermost.
   bool transposed[2] = {false, true};
   std::string result = "float32";
+  // Operations on each sum; many of them are loops over the sums of a thread.
+  int operations = 0;
+  // The factors are float32 in memory, and rounded to `dtype`.
+  bool rounds = false;
 };
 
 std::string Factor(const MatrixCase& at, int number, const std::string& range, int extent) {
   const std::string index = at.transposed[number] ? absl::StrCat("r3*", extent, " + ", range)
                                                   : absl::StrCat(range, "*", at.terms, " + r3");
-  const std::string load = absl::StrCat("b", number, "[r0*", extent * at.terms, " + ", index, "]");
+  std::string load = absl::StrCat("b", number, "[r0*", extent * at.terms, " + ", index, "]");
+  if (at.rounds) load = absl::StrCat(at.dtype, "(", load, ")");
   if (std::string(at.dtype) != "float32") return absl::StrCat("float32(", load, ")");
   // Rounded to tf32: the 13 lowest bits are 0.
   return absl::StrCat("bitcast_float32(and(add(bitcast_uint32(", load,
@@ -46,10 +51,14 @@ std::string Factor(const MatrixCase& at, int number, const std::string& range, i
 
 std::string KernelOf(const MatrixCase& at) {
   const int batch = 2;
-  const std::string sum =
+  std::string sum =
       absl::StrCat("sum(", Factor(at, 0, "r1", at.rows), "*", Factor(at, 1, "r2", at.columns), ")");
-  return absl::StrCat("buffer b0 ", at.dtype, "[", batch * at.rows * at.terms, "] read\nbuffer b1 ",
-                      at.dtype, "[", batch * at.columns * at.terms, "] read\nbuffer b2 ", at.result,
+  for (int i = 0; i < at.operations; i += 2) {
+    sum = absl::StrCat("(", sum, "*0.75:float32 + 0.125:float32)");
+  }
+  const std::string memory = at.rounds ? "float32" : at.dtype;
+  return absl::StrCat("buffer b0 ", memory, "[", batch * at.rows * at.terms, "] read\nbuffer b1 ",
+                      memory, "[", batch * at.columns * at.terms, "] read\nbuffer b2 ", at.result,
                       "[", batch * at.rows * at.columns, "] write\nstage r0:", batch,
                       " r1:", at.rows, " r2:", at.columns, " reduce r3:", at.terms, "\n  b2[r0*",
                       at.rows * at.columns, " + r1*", at.columns, " + r2] = ",
@@ -126,6 +135,38 @@ TEST(PtxMatrixGraphTest, PaddedSumsOfInfinitiesAreInfinite) {
   EXPECT_EQ(Difference(actual->outputs[0], (*expected)[0], 1e-5, 1e-5), "");
 }
 
+// All six sums of products of attention and its gradients: scores, results, and the gradients of
+// weights, values, queries and keys.
+TEST(PtxMatrixGraphTest, AttentionOfShortFloatsIsOnMatrixUnits) {
+  Case attention;
+  attention.op = "scaled_dot_product_attention";
+  attention.operands = {{{2, 32, 16}}, {{2, 48, 16}}, {{2, 48, 24}}};
+  for (const ir::DType dtype : {ir::DType::kFloat16, ir::DType::kBFloat16}) {
+    const auto graph = MakeGradientGraph(attention, dtype, /*differentiate=*/true);
+    ASSERT_TRUE(graph.ok()) << graph.status();
+    const auto program = compiler::Compile(*graph, PtxTarget(), {});
+    ASSERT_TRUE(program.ok()) << program.status();
+    int on_units = 0;
+    for (const compiler::CompiledKernel& kernel : program->kernels) {
+      EXPECT_EQ(kernel.refusal, "");
+      on_units += absl::StrContains(kernel.image.code, "mma.sync") ? 1 : 0;
+    }
+    EXPECT_EQ(on_units, 6) << ir::Name(dtype);
+    std::vector<HostTensor> inputs = OperandValues(attention, dtype);
+    inputs.push_back(OperandValue({graph->inputs.back().shape, -1, 1}, dtype, 9));
+    const auto expected = ops::Evaluate(graph->outputs, inputs);
+    ASSERT_TRUE(expected.ok()) << expected.status();
+    const auto actual = On(Ptx())(*graph, inputs);
+    ASSERT_TRUE(actual.ok()) << actual.status();
+    // A sum in another order may be rounded to the neighbouring short float.
+    const double tolerance = dtype == ir::DType::kFloat16 ? 2e-3 : 2e-2;
+    for (size_t i = 0; i < expected->size(); ++i) {
+      EXPECT_EQ(Difference(actual->outputs[i], (*expected)[i], tolerance, tolerance), "")
+          << "output " << i << " of " << ir::Name(dtype);
+    }
+  }
+}
+
 class PtxPrecisionTest : public testing::TestWithParam<PrecisionCase> {};
 
 // float32 with "high" precision, as requested by a client.
@@ -195,6 +236,20 @@ std::vector<MatrixCase> MatrixCases() {
   }
   cases.push_back({"odd_short_result", "float16", 33, 65, 64, {false, true}, "float16"});
   cases.push_back({"short_result", "float16", 64, 64, 64, {false, true}, "float16"});
+  cases.push_back({"long_epilogue", "bfloat16", 256, 128, 64, {}, "bfloat16", 40});
+  cases.push_back({"odd_long_epilogue", "bfloat16", 250, 127, 64, {}, "float32", 40});
+  for (const char* dtype : {"float16", "bfloat16"}) {
+    cases.push_back({absl::StrCat(dtype, "_rounded"), dtype, 64, 48, 96, {}, "float32", 0, true});
+    cases.push_back({absl::StrCat(dtype, "_rounded_odd"),
+                     dtype,
+                     33,
+                     21,
+                     75,
+                     {true, false},
+                     "float32",
+                     0,
+                     true});
+  }
   return cases;
 }
 
