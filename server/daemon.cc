@@ -26,6 +26,7 @@
 #include "server/cache/kernel_cache.h"
 #include "server/cache/secret.h"
 #include "server/errors/errors.h"
+#include "server/fairness/host_work.h"
 #include "server/fairness/submission_order.h"
 #include "server/finishing_compiler.h"
 #include "server/log/log.h"
@@ -55,6 +56,7 @@
 #include "server/tuner/cost_samples.h"
 #include "server/tuner/idle_tuner.h"
 #include "server/tuner/setting_store.h"
+#include "server/tuner/shipped_settings.h"
 #include "server/tuner/trial_runner.h"
 #include "server/tuner/tuner.h"
 #include "server/upkeep.h"
@@ -146,7 +148,8 @@ struct Daemon::Implementation {
   absl::Status OpenUsers();
   absl::StatusOr<cache::Secret> OpenTokenKey(const std::string& path);
   void MakeKernelCache();
-  void MakeSettingStore();  // and the samples
+  // And the samples. `shipped`: a folder.
+  void MakeSettingStore(const std::string& shipped);
   void MakeCompileWorkers(std::vector<std::string> command);
   void MakePrograms(runtime::CompileFunction compile);
   // `compile` is used if there are no workers.
@@ -203,11 +206,11 @@ struct Daemon::Implementation {
   std::unique_ptr<workers::Pool> compile_workers;
   std::unique_ptr<workers::Pool> finish_workers;  // these open vendors' libraries
   std::unique_ptr<FinishingCompiler> kernel_compiler;
-  // For candidates of the daemon's own searches, which users' work does not wait for. Null: there
-  // are none.
-  std::unique_ptr<workers::Pool> idle_workers;
-  std::unique_ptr<FinishingCompiler> idle_compiler;
+  // For candidates of searches, which users' work does not wait for.
+  std::unique_ptr<workers::Pool> candidate_workers;
+  std::unique_ptr<FinishingCompiler> candidate_compiler;
   fairness::SubmissionOrder submission_order;
+  std::unique_ptr<fairness::HostWork> host_work;
   Devices devices;
   std::vector<runtime::ManagedDevice*> all_devices;
   // Before the pools: their remaining tasks hold calls, which use these.
@@ -328,9 +331,14 @@ void Daemon::Implementation::MakeKernelCache() {
   });
 }
 
-void Daemon::Implementation::MakeSettingStore() {
+void Daemon::Implementation::MakeSettingStore(const std::string& shipped) {
+  std::set<std::string> hardware;
+  for (const runtime::ManagedDevice* device : all_devices)
+    hardware.insert(device->info().target.HardwareKey());
   settings = std::make_unique<tuner::SettingStore>(
-      tuner::SettingStore::Options{.folder = config.cache_folder, .now = clock.wall});
+      tuner::SettingStore::Options{.folder = config.cache_folder,
+                                   .now = clock.wall,
+                                   .shipped = tuner::ReadShippedSettings(shipped, hardware)});
   samples = std::make_unique<tuner::CostSamples>(
       tuner::CostSamples::Options{.folder = config.cache_folder, .now = clock.wall});
 }
@@ -356,7 +364,7 @@ void Daemon::Implementation::MakeCompileWorkers(std::vector<std::string> command
   compile_workers = std::make_unique<workers::Pool>(options);
   // A vendor's compiler uses much memory, so none is kept for long when idle.
   options.spares = 0;
-  workers::Pool::Options idling = options;
+  workers::Pool::Options yielding = options;
   options.workers_max = kFinishWorkersMax;
   options.seconds_max = std::min(config.compile_seconds_limit,
                                  std::numeric_limits<int>::max() / kFinishSecondsFactor) *
@@ -370,12 +378,11 @@ void Daemon::Implementation::MakeCompileWorkers(std::vector<std::string> command
                  {{"device", finisher.device}, {"why", std::string(why.message())}});
   };
   kernel_compiler = std::make_unique<FinishingCompiler>(finishing);
-  if (!config.idle_tuning) return;
-  idling.yields = true;
-  idling.workers_max = CandidateThreads();
-  idle_workers = std::make_unique<workers::Pool>(std::move(idling));
-  finishing.assembler = idle_workers.get();
-  idle_compiler = std::make_unique<FinishingCompiler>(std::move(finishing));
+  yielding.yields = true;
+  yielding.workers_max = CandidateThreads();
+  candidate_workers = std::make_unique<workers::Pool>(std::move(yielding));
+  finishing.assembler = candidate_workers.get();
+  candidate_compiler = std::make_unique<FinishingCompiler>(std::move(finishing));
 }
 
 void Daemon::Implementation::MakePrograms(runtime::CompileFunction compile) {
@@ -392,7 +399,8 @@ void Daemon::Implementation::MakePrograms(runtime::CompileFunction compile) {
   options.clock = clock;
   options.threads = {.threads = kCompileThreads,
                      .threads_of_one = kCompileThreadsOfOne,
-                     .waiting_of_one = static_cast<size_t>(config.compiles_waiting_limit)};
+                     .waiting_of_one = static_cast<size_t>(config.compiles_waiting_limit),
+                     .host_work = host_work.get()};
   options.shared = config.programs_shared;
   options.run_seconds_max = config.run_seconds_limit;
   options.disabled_passes = config.disabled_passes;
@@ -414,15 +422,14 @@ void Daemon::Implementation::MakeTuner(tuner::MakeTrialRunner make_runner,
   tuner::Tuner::Options options;
   options.store = settings.get();
   options.compile = std::move(compile);
-  if (kernel_compiler) {
+  if (candidate_compiler) {
     options.compile = [this](const workers::KernelJob& job) {
-      return kernel_compiler->Compile(job);
+      return candidate_compiler->Compile(job);
     };
   }
   options.make_runner = std::move(make_runner);
   options.metrics = &metrics;
   options.clock = clock;
-  // Users' compilations share the workers with those of candidates.
   options.trials.compile_threads = CandidateThreads();
   options.samples = samples.get();
   options.measure_rates = true;
@@ -438,9 +445,7 @@ void Daemon::Implementation::MakeIdleTuner(absl::Duration interval) {
   options.store = settings.get();
   options.devices = all_devices;
   options.look_at_programs = [this](tuner::KernelUse& use) { use.Look(programs->List()); };
-  if (idle_compiler) {
-    options.compile = [this](const workers::KernelJob& job) { return idle_compiler->Compile(job); };
-  }
+  options.host_work = host_work.get();
   // A search holds results of kernels, also while it is paused, and users need the memory.
   options.host = host->NewUserAccount(tuner::kTunerUser);
   options.host->SetLimit(host->limit_bytes() / kIdleMemoryShare);
@@ -473,6 +478,7 @@ void Daemon::Implementation::MakeRegistry() {
   options.services.programs = programs.get();
   options.services.blobs = &blobs;
   options.services.metrics = &metrics;
+  options.services.host_work = host_work.get();
   options.services.copies = copies.get();
   options.services.submission_order = &submission_order;
   options.services.clock = clock;
@@ -492,7 +498,8 @@ void Daemon::Implementation::FillServiceParts() {
   service_parts.devices = {common, all_devices, std::move(service_parts.devices.drivers)};
   service_parts.sessions = {common,      copies.get(),    audit.get(),
                             &open_calls, DaemonVersion(), op_set_version};
-  service_parts.blobs = {common, &blobs, copies.get(), digests.get(), &open_uploads, &open_calls};
+  service_parts.blobs = {common,        &blobs,      copies.get(),   digests.get(),
+                         &open_uploads, &open_calls, host_work.get()};
   service_parts.programs = {common,
                             programs.get(),
                             explanations.get(),
@@ -714,7 +721,7 @@ bool Daemon::Implementation::Stop(absl::Duration grace, Sessions sessions_then) 
   for (const auto& device : devices) device->dispatcher().Stop(ShuttingDown());
   for (const auto& device : devices) WaitFor(*device, deadline - clock.steady());
   // Programs still compiling are not needed, and may take up to their time limit.
-  for (const auto* pool : {&compile_workers, &finish_workers, &idle_workers})
+  for (const auto* pool : {&compile_workers, &finish_workers, &candidate_workers})
     if (*pool) (*pool)->Stop(ShuttingDown());
   registry->CloseAll(keeps ? StopsToRestart() : ShuttingDown());
   if (absl::Status status = registry->closed().Save(ClosedPath()); !status.ok())
@@ -746,6 +753,7 @@ absl::StatusOr<std::unique_ptr<Daemon>> Daemon::Start(const config::Config& conf
   auto implementation = std::make_unique<Implementation>(WithLimits(config, parts));
   implementation->transport_bytes = std::max(kTransportMin, parts.memory_bytes / kTransportShare);
   implementation->clock = std::move(parts.clock);
+  implementation->host_work = std::make_unique<fairness::HostWork>(implementation->clock.steady);
   implementation->service_parts.programs.disassemble = std::move(parts.disassemble);
   implementation->request_stop = std::move(parts.request_stop);
   implementation->steady_now = std::move(parts.steady_now);
@@ -762,7 +770,7 @@ absl::StatusOr<std::unique_ptr<Daemon>> Daemon::Start(const config::Config& conf
   implementation->service_parts.devices.drivers = std::move(opened->reports);
   if (absl::Status status = implementation->OpenUsers(); !status.ok()) return status;
   implementation->MakeKernelCache();
-  implementation->MakeSettingStore();
+  implementation->MakeSettingStore(parts.shipped_settings);
   implementation->MakeCompileWorkers(std::move(parts.compile_worker));
   implementation->MakePrograms(std::move(parts.compile));
   implementation->MakeTuner(std::move(parts.make_trial_runner), std::move(parts.compile_candidate));

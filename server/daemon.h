@@ -33,6 +33,9 @@ struct DaemonParts {
   std::vector<std::string> compile_worker;
   // Runs the candidates of searches for schedules. Empty: the daemon does not search.
   tuner::MakeTrialRunner make_trial_runner;
+  // The folder of settings that are installed with the daemon (tuner/shipped_settings.h); empty:
+  // none.
+  std::string shipped_settings;
   // Compiles the candidates if there is no compile_worker.
   workers::CompileFunction compile_candidate;
   Clock clock;

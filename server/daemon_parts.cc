@@ -25,6 +25,7 @@
 #include "server/log/log.h"
 #include "server/probed_driver.h"
 #include "server/tuner/daemon_trials.h"
+#include "server/tuner/shipped_settings.h"
 #include "server/tuner/trial_process.h"
 
 namespace kiln {
@@ -236,6 +237,7 @@ absl::StatusOr<DaemonParts> ProductionParts(const config::Config& config) {
   parts.compile_worker = workers::WorkerCommand(config.compile_memory_limit_bytes);
   parts.make_trial_runner = tuner::TrialsInProcesses(
       [config](const drivers::DeviceInfo& device) { return TrialCommandOf(config, device.name); });
+  parts.shipped_settings = tuner::ShippedSettingsFolder();
   parts.clock = SystemClock();
   return parts;
 }

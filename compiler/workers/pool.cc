@@ -128,7 +128,7 @@ bool Pool::Try(const KernelJob& job, Attempt attempt, absl::StatusOr<drivers::Ke
     return true;
   }
   if (job.on_begin) job.on_begin();
-  const Deadline deadline = JobDeadline();
+  const Deadline deadline = JobDeadline(**process);
   std::string answer;
   Transfer transfer = Send((*process)->socket(), message, deadline);
   if (transfer == Transfer::kDone) transfer = Receive((*process)->socket(), &answer, deadline);
@@ -168,9 +168,18 @@ absl::Status Pool::stopped() const {
   return stopped_;
 }
 
-Deadline Pool::JobDeadline() const {
+Deadline Pool::JobDeadline(const Process& process) const {
   if (options_.seconds_max <= 0) return Deadline();
-  return Deadline(options_.now, std::chrono::seconds(options_.seconds_max));
+  SteadyClock now = options_.now;
+  if (options_.yields) {
+    now = [this, pid = process.pid(), begin = options_.now(),
+           used = options_.processor_time(process.pid())] {
+      const std::chrono::nanoseconds got = options_.processor_time(pid) - used;
+      const std::chrono::nanoseconds passed = options_.now() - begin;
+      return begin + std::max(got, passed / kYieldingPart);
+    };
+  }
+  return Deadline(std::move(now), std::chrono::seconds(options_.seconds_max));
 }
 
 absl::StatusOr<Pool::ProcessPointer> Pool::Take(Attempt attempt) {

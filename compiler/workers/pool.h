@@ -54,16 +54,22 @@ class Pool : public KernelCompiler {
     std::vector<std::string> command;
     int spares = 1;       // idle workers that are kept
     int workers_max = 0;  // at a time, more than `spares`; 0: no limit
-    // Workers get only processor time that others leave.
+    // Workers get only processor time that others leave. The limit of a job then counts the time
+    // that its worker gets, and a kYieldingPart of the time that passes: a worker that waits for a
+    // processor must not count as one that hangs.
     bool yields = false;
     // Limits of one job. The command enforces the memory limit; here it is for messages. 0: no
     // limit.
     int seconds_max = 0;
     int64_t memory_bytes_max = 0;
     SteadyClock now;
+    // The processor time that a process has used.
+    std::function<std::chrono::nanoseconds(pid_t)> processor_time = ProcessorTimeOf;
     // Called for each worker lost during a job, on the caller's thread.
     std::function<void(const KernelJob&, const Failure&)> on_failure;
   };
+
+  static constexpr int kYieldingPart = 60;
 
   // Returns at once; the spares start in the background.
   explicit Pool(Options options);
@@ -105,7 +111,7 @@ class Pool : public KernelCompiler {
   // Ends the worker and returns how it failed.
   Failure End(ProcessPointer process, Transfer transfer) ABSL_LOCKS_EXCLUDED(mutex_);
   absl::Status stopped() const ABSL_LOCKS_EXCLUDED(mutex_);
-  Deadline JobDeadline() const;
+  Deadline JobDeadline(const Process& process) const;
 
   // Checks that no worker is in two states, that requests wait, and the bounds.
   void Validate() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);

@@ -117,6 +117,60 @@ class PoolTest : public ::testing::Test {
   std::vector<Failure> failures_ ABSL_GUARDED_BY(mutex_);
 };
 
+TEST_F(PoolTest, TheTimeLimitOfAWorkerThatYieldsIsOfTheTimeThatItGets) {
+  StoppedClock clock;
+  std::atomic<int64_t> minutes{0}, processor_seconds{0}, asked{0};
+  options_.now = [&] { return clock.now() + std::chrono::minutes(minutes); };
+  options_.yields = true;
+  options_.seconds_max = 60;
+  options_.processor_time = [&](pid_t) {
+    ++asked;
+    return std::chrono::seconds(processor_seconds);
+  };
+  const Bytes begun;
+  absl::Status status;
+  std::thread caller([&] { status = pool().Compile(Job("spin", begun.path())).status(); });
+  ASSERT_TRUE(Eventually([&] { return begun.count() == 1; }));
+  // It has waited for a processor for nearly an hour.
+  minutes = Pool::kYieldingPart - 1;
+  const int64_t before = asked;
+  EXPECT_TRUE(Eventually([&] { return asked > before + 1; }));
+  EXPECT_THAT(failures(), IsEmpty());
+  processor_seconds = 60;
+  caller.join();
+  EXPECT_TRUE(absl::IsResourceExhausted(status)) << status;
+  EXPECT_EQ(failures().at(0).kind, Failure::Kind::kLate);
+  // One that gets no time for an hour does not wait for it.
+  processor_seconds = 0;
+  std::thread second([&] { status = pool().Compile(Job("spin", begun.path())).status(); });
+  ASSERT_TRUE(Eventually([&] { return begun.count() == 2; }));
+  minutes = 2 * Pool::kYieldingPart;
+  second.join();
+  EXPECT_TRUE(absl::IsResourceExhausted(status)) << status;
+}
+
+TEST_F(PoolTest, TheProcessorTimeOfAChildGrowsWhileItWorks) {
+  StoppedClock clock;
+  options_.now = [&] { return clock.now(); };
+  const Bytes begun;
+  absl::Status status;
+  std::atomic<pid_t> worker{0};
+  options_.yields = true;
+  options_.seconds_max = 60;
+  options_.processor_time = [&](pid_t pid) {
+    worker = pid;
+    return ProcessorTimeOf(pid);
+  };
+  std::thread caller([&] { status = pool().Compile(Job("spin", begun.path())).status(); });
+  ASSERT_TRUE(Eventually([&] { return begun.count() == 1 && worker != 0; }));
+  const auto before = ProcessorTimeOf(worker);
+  EXPECT_TRUE(Eventually([&] { return ProcessorTimeOf(worker) > before; }));
+  pool().Stop(absl::CancelledError("enough"));
+  caller.join();
+  EXPECT_EQ(status, absl::CancelledError("enough"));
+  EXPECT_EQ(ProcessorTimeOf(worker), std::chrono::nanoseconds::zero());
+}
+
 TEST_F(PoolTest, EachCallerGetsItsOwnAnswer) {
   pool();  // before there are threads
   std::vector<std::thread> callers;

@@ -8,7 +8,9 @@
 #include <string.h>  // sigabbrev_np
 #include <sys/resource.h>
 #include <sys/socket.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -118,6 +120,14 @@ std::string Ending::ToString() const {
                                                        : absl::StrCat("SIG", name));
 }
 
+std::chrono::nanoseconds ProcessorTimeOf(pid_t process) {
+  clockid_t clock;
+  timespec used{};
+  if (clock_getcpuclockid(process, &clock) != 0 || clock_gettime(clock, &used) != 0)
+    return std::chrono::nanoseconds::zero();
+  return std::chrono::seconds(used.tv_sec) + std::chrono::nanoseconds(used.tv_nsec);
+}
+
 void Process::CloseSocketOnExec() { fcntl(kSocket, F_SETFD, FD_CLOEXEC); }
 
 absl::StatusOr<std::unique_ptr<Process>> Process::Start(const std::vector<std::string>& command) {
@@ -150,6 +160,16 @@ void Process::Yield() const {
 bool Process::IsQuiet() const {
   pollfd poll_socket{socket_.get(), POLLIN, 0};
   return poll(&poll_socket, 1, 0) == 0;
+}
+
+void Process::Kill(std::chrono::milliseconds patience) const {
+  KILN_CHECK_GT(pid_, 0);
+  kill(pid_, SIGKILL);
+  // Readable when the process has ended, also before End waits for it.
+  const Descriptor process(static_cast<int>(syscall(SYS_pidfd_open, pid_, 0)));
+  if (process.get() < 0) return;
+  pollfd poll_process{process.get(), POLLIN, 0};
+  poll(&poll_process, 1, static_cast<int>(patience.count()));
 }
 
 Ending Process::End() {

@@ -4,6 +4,7 @@
 
 #include <sys/types.h>
 
+#include <chrono>
 #include <memory>
 #include <string>
 #include <vector>
@@ -34,6 +35,9 @@ struct Ending {
 
   std::string ToString() const;  // "was ended by SIGABRT", "exited with status 3"
 };
+
+// Returns the processor time that a child has used in all its threads; zero if it is gone.
+std::chrono::nanoseconds ProcessorTimeOf(pid_t process);
 
 // Not thread-safe.
 class Process {
@@ -66,6 +70,9 @@ class Process {
   int socket() const { return socket_.get(); }
   // Returns whether it has neither ended nor sent bytes that were not received.
   bool IsQuiet() const;
+  // Kills it with SIGKILL, and waits until its memory is free, but no longer than this. End must be
+  // called all the same.
+  void Kill(std::chrono::milliseconds patience) const;
   // Kills it with SIGKILL if it has not ended yet, and waits for it. Must be called at most once.
   Ending End();
 

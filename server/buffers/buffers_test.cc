@@ -77,6 +77,49 @@ TEST_F(BuffersTest, WhatAUserMayHaveIsCheckedFirst) {
   EXPECT_EQ(user->buffers(), 0);
 }
 
+TEST_F(BuffersTest, ReservationsAreGivenUpForWhatDoesNotFit) {
+  int reclaimed = 0, asked = 0;
+  pool_->SetReclaimer([&] { ++reclaimed; });
+  const auto account = std::make_shared<Account>();
+  bool gives_up = false;
+  auto firm = *pool_->Reserve(100, account);
+  auto reserved = *pool_->Reserve(300, account, [&] {
+    ++asked;
+    return gives_up;
+  });
+  EXPECT_EQ(account->bytes(), 400);
+  EXPECT_FALSE(pool_->Allocate(Floats(200), session_).ok());
+  EXPECT_EQ(asked, 1);
+  EXPECT_EQ(reclaimed, 1);
+  // More than the device has is refused at once.
+  EXPECT_FALSE(pool_->Allocate(Floats(300), session_).ok());
+  EXPECT_FALSE(pool_->Reserve(1001, account).ok());
+  EXPECT_EQ(asked, 1);
+  gives_up = true;
+  const auto value = pool_->Allocate(Floats(200), session_);
+  ASSERT_TRUE(value.ok()) << value.status();
+  EXPECT_EQ(reclaimed, 1);
+  EXPECT_EQ(pool_->used_bytes(), 900);
+  EXPECT_EQ(account->bytes(), 100);
+  // It is asked once, and its end counts nothing.
+  EXPECT_FALSE(pool_->Reserve(200, account).ok());
+  EXPECT_EQ(asked, 2);
+  reserved.reset();
+  EXPECT_EQ(pool_->used_bytes(), 900);
+  firm.reset();
+  EXPECT_EQ(pool_->used_bytes(), 800);
+}
+
+TEST_F(BuffersTest, ReservationsMakeRoomForOthers) {
+  const auto account = std::make_shared<Account>();
+  auto first = *pool_->Reserve(600, account, [] { return true; });
+  const auto second = pool_->Reserve(600, account, [] { return true; });
+  ASSERT_TRUE(second.ok()) << second.status();
+  EXPECT_EQ(pool_->used_bytes(), 600);
+  first.reset();
+  EXPECT_EQ(pool_->used_bytes(), 600);
+}
+
 TEST_F(BuffersTest, OfASessionsArenasTheLargestCounts) {
   const auto on_device = std::make_shared<Account>(
       user_, quota::Scope{"ann", quota::Resource::kDeviceMemory, "cpu:0"});

@@ -145,28 +145,67 @@ absl::StatusOr<std::unique_ptr<drivers::Buffer>> Pool::TryAllocate(int64_t bytes
 absl::StatusOr<std::unique_ptr<drivers::Buffer>> Pool::AllocateBytes(int64_t bytes) {
   auto buffer = TryAllocate(bytes);
   // A request that would not fit an empty device must not evict others' data.
-  const bool may_help = reclaimer_ && bytes <= limit_;
-  if (!absl::IsResourceExhausted(buffer.status()) || !may_help) return buffer;
+  if (!absl::IsResourceExhausted(buffer.status()) || bytes > limit_) return buffer;
+  TakeReservations();
+  buffer = TryAllocate(bytes);
+  if (!absl::IsResourceExhausted(buffer.status()) || !reclaimer_) return buffer;
   reclaimer_();
   return TryAllocate(bytes);
 }
 
 absl::StatusOr<std::unique_ptr<Pool::Reservation>> Pool::Reserve(int64_t bytes,
-                                                                 std::shared_ptr<Account> account) {
+                                                                 std::shared_ptr<Account> account,
+                                                                 GiveUp give_up) {
   if (absl::Status status = account->Add(bytes); !status.ok()) return status;
   bool fits = TryReserve(bytes);
+  if (!fits && bytes <= limit_) {
+    TakeReservations();
+    fits = TryReserve(bytes);
+  }
   if (!fits && reclaimer_ && bytes <= limit_) {
     reclaimer_();
     fits = TryReserve(bytes);
   }
-  if (fits) return std::make_unique<Reservation>(shared_from_this(), std::move(account), bytes);
+  if (fits) {
+    return std::make_unique<Reservation>(shared_from_this(), std::move(account), bytes,
+                                         std::move(give_up));
+  }
   account->Remove(bytes);
   return Refusal(bytes);
 }
 
+Pool::Reservation::Reservation(std::shared_ptr<Pool> pool, std::shared_ptr<Account> account,
+                               int64_t bytes, GiveUp give_up)
+    : pool_(std::move(pool)),
+      account_(std::move(account)),
+      bytes_(bytes),
+      give_up_(std::move(give_up)) {
+  if (give_up_ == nullptr) return;
+  absl::MutexLock lock(&pool_->reservations_mutex_);
+  pool_->reservations_.insert(this);
+}
+
 Pool::Reservation::~Reservation() {
+  if (give_up_ != nullptr) {
+    absl::MutexLock lock(&pool_->reservations_mutex_);
+    if (pool_->reservations_.erase(this) == 0) return;  // it was given up
+  }
   pool_->used_.fetch_sub(bytes_, std::memory_order_relaxed);
   account_->Remove(bytes_);
+}
+
+void Pool::TakeReservations() {
+  absl::MutexLock lock(&reservations_mutex_);
+  for (auto each = reservations_.begin(); each != reservations_.end();) {
+    const Reservation& reservation = **each;
+    if (!reservation.give_up_()) {
+      ++each;
+      continue;
+    }
+    each = reservations_.erase(each);
+    used_.fetch_sub(reservation.bytes_, std::memory_order_relaxed);
+    reservation.account_->Remove(reservation.bytes_);
+  }
 }
 
 void Pool::ClearOthers(drivers::Buffer& buffer, const Account& account) {

@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <set>
 #include <utility>
 
 #include "absl/base/thread_annotations.h"
@@ -59,24 +60,33 @@ class Pool : public std::enable_shared_from_this<Pool> {
   // null: several users.
   void Free(std::unique_ptr<drivers::Buffer> buffer, const void* owner = nullptr);
 
+  // Called when an allocation or another reservation does not fit, on any thread, possibly with
+  // locks held. Returns true if the memory is free now: it is not counted any more. Must neither
+  // call the pool nor destroy the reservation.
+  using GiveUp = std::function<bool()>;
+
   // Memory of the device that another process of this daemon uses, counted during this object's
-  // lifetime.
+  // lifetime, or until it is given up.
   class Reservation {
    public:
-    Reservation(std::shared_ptr<Pool> pool, std::shared_ptr<Account> account, int64_t bytes)
-        : pool_(std::move(pool)), account_(std::move(account)), bytes_(bytes) {}
+    Reservation(std::shared_ptr<Pool> pool, std::shared_ptr<Account> account, int64_t bytes,
+                GiveUp give_up);
+    // Waits for a call of `give_up`.
     ~Reservation();
     Reservation(const Reservation&) = delete;
     Reservation& operator=(const Reservation&) = delete;
 
    private:
+    friend class Pool;
     const std::shared_ptr<Pool> pool_;
     const std::shared_ptr<Account> account_;
     const int64_t bytes_;
+    const GiveUp give_up_;
   };
-  // RESOURCE_EXHAUSTED as of Allocate, or quota::Refusal of `account`.
+  // RESOURCE_EXHAUSTED as of Allocate, or quota::Refusal of `account`. `give_up` may be null.
   absl::StatusOr<std::unique_ptr<Reservation>> Reserve(int64_t bytes,
-                                                       std::shared_ptr<Account> account);
+                                                       std::shared_ptr<Account> account,
+                                                       GiveUp give_up = nullptr);
   // Bytes cleared because they did not belong to the same user before; for tests.
   int64_t cleared_bytes() const { return cleared_.load(std::memory_order_relaxed); }
 
@@ -104,6 +114,8 @@ class Pool : public std::enable_shared_from_this<Pool> {
   // Counts a copy until `done` has been called and everything it holds is destroyed.
   Done Counted(Done done) ABSL_LOCKS_EXCLUDED(copies_mutex_);
   bool TryReserve(int64_t bytes);
+  // Has reservations given up.
+  void TakeReservations() ABSL_LOCKS_EXCLUDED(reservations_mutex_);
   absl::Status Refusal(int64_t bytes) const;
   void ClearOthers(drivers::Buffer& buffer, const Account& account);
   // Allocates from the device and counts it.
@@ -114,6 +126,10 @@ class Pool : public std::enable_shared_from_this<Pool> {
   std::function<void()> reclaimer_;
   std::atomic<int64_t> used_{0};
   std::atomic<int64_t> cleared_{0};
+  // Held while a reservation is given up, before the locks of those who do so.
+  absl::Mutex reservations_mutex_;
+  // Those that may be given up and are not.
+  std::set<const Reservation*> reservations_ ABSL_GUARDED_BY(reservations_mutex_);
   BlockOwners owners_;
   std::atomic<int64_t> life_{0};
   absl::Mutex copies_mutex_;

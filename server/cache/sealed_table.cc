@@ -29,6 +29,9 @@ constexpr double kKeepAfterEviction = 0.9;
 // old rows.
 constexpr int64_t kTouchSeconds = 60;
 
+// Of values, in a page of ForEachInPages. The last one may exceed it.
+constexpr size_t kReadBytes = size_t{256} << 10;
+
 constexpr char kRemedy[] = "remove the file, or start kilnd with another --cache_dir";
 
 // The write-ahead log beside the database may grow to this fraction of the limit, plus one value,
@@ -113,6 +116,7 @@ struct SealedTable::Database {
         drop(handle, Sql("DELETE FROM $ WHERE key=?1", table)),
         touch(handle, Sql("UPDATE $ SET used=?2 WHERE key=?1", table)),
         all(handle, Sql("SELECT key, value FROM $ ORDER BY used DESC, key", table)),
+        page(handle, Sql("SELECT key, value FROM $ WHERE key > ?1 ORDER BY key", table)),
         total(handle, Sql("SELECT COUNT(*), COALESCE(SUM(bytes),0) FROM $", table)),
         clear(handle, Sql("DELETE FROM $", table)),
         evict(handle,
@@ -137,7 +141,7 @@ struct SealedTable::Database {
 
   FileId file;
   std::unique_ptr<sqlite3, Closer> handle;  // destroyed after the statements
-  Statement get, put, drop, touch, all, total, clear, evict;
+  Statement get, put, drop, touch, all, page, total, clear, evict;
   // Approximate: other daemons may share the file, and a replaced row counts twice.
   int64_t rows = 0;
   int64_t bytes = 0;
@@ -333,6 +337,41 @@ absl::Status SealedTable::ForEach(const std::function<void(std::string_view valu
     if (value) use(*value);
   }
   database_->all.Reset();
+  return AfterReading(step);
+}
+
+absl::Status SealedTable::ForEachInPages(const std::function<void(std::string_view value)>& use) {
+  std::string after;
+  absl::StatusOr<bool> has_more = true;
+  while (has_more.ok() && *has_more) {
+    std::vector<std::string> values;
+    has_more = ReadPage(&after, &values);
+    for (const std::string& value : values) use(value);
+  }
+  return has_more.status();
+}
+
+absl::StatusOr<bool> SealedTable::ReadPage(std::string* after, std::vector<std::string>* values) {
+  absl::MutexLock lock(&mutex_);
+  if (!Ready()) return CannotOpen();
+  const std::string first = *after;
+  database_->page.Blob(1, first);
+  size_t bytes = 0;
+  int step = SQLITE_DONE;
+  while (bytes < kReadBytes && (step = database_->page.Step()) == SQLITE_ROW) {
+    *after = database_->page.ColumnBlob(0);
+    const std::string sealed = database_->page.ColumnBlob(1);
+    bytes += sealed.size();
+    if (std::optional<std::string> value = secret_->Unseal(*after, sealed))
+      values->push_back(*std::move(value));
+  }
+  database_->page.Reset();
+  if (step == SQLITE_ROW) return true;
+  if (absl::Status status = AfterReading(step); !status.ok()) return status;
+  return false;
+}
+
+absl::Status SealedTable::AfterReading(int step) {
   if (step == SQLITE_CORRUPT || step == SQLITE_NOTADB) MoveAside(sqlite3_errstr(step));
   if (step == SQLITE_DONE) return absl::OkStatus();
   return absl::UnavailableError(absl::StrCat("cannot read ", path_, ": ", sqlite3_errstr(step)));

@@ -18,6 +18,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "absl/base/thread_annotations.h"
 #include "absl/status/status.h"
@@ -66,6 +67,11 @@ class SealedTable {
   // this table until it returns. UNAVAILABLE if the table cannot be read.
   absl::Status ForEach(const std::function<void(std::string_view value)>& use)
       ABSL_LOCKS_EXCLUDED(mutex_);
+  // The same in no particular order, and a page of at most 256 KiB, or one row, at a time. `use`
+  // and other threads may call this table in between. Each row that is there all the time is given
+  // once, as it was before or after a Put meanwhile.
+  absl::Status ForEachInPages(const std::function<void(std::string_view value)>& use)
+      ABSL_LOCKS_EXCLUDED(mutex_);
   // Deletes all rows; returns how many there were.
   absl::StatusOr<int64_t> Clear() ABSL_LOCKS_EXCLUDED(mutex_);
   Statistics GetStatistics() ABSL_LOCKS_EXCLUDED(mutex_);
@@ -81,6 +87,12 @@ class SealedTable {
   bool Ready() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   Lookup Find(const std::string& digest, std::optional<std::string>* value)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  // Reads rows after this digest, which it sets to that of the last one. Returns true if there may
+  // be more.
+  absl::StatusOr<bool> ReadPage(std::string* after, std::vector<std::string>* values)
+      ABSL_LOCKS_EXCLUDED(mutex_);
+  // Returns the status of reading rows, from the last step of a statement, which was reset.
+  absl::Status AfterReading(int step) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   // Removes a row with a wrong seal.
   void Drop(const std::string& digest) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void MoveAside(const std::string& why) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);

@@ -76,6 +76,34 @@ TEST_F(SealedTableTest, ForEachLeavesOutRowsWithAWrongSeal) {
   EXPECT_THAT(All(*table), ElementsAre("value of b"));
 }
 
+TEST_F(SealedTableTest, PagesMayBeReadWhileTheTableIsUsed) {
+  auto table = Open();
+  // Two fit a page, and the third one is larger than a page.
+  const std::vector<std::string> values = {std::string(400 << 10, 'a'), std::string(400 << 10, 'b'),
+                                           std::string(900 << 10, 'c')};
+  for (const std::string& value : values) {
+    std::vector<std::string> read;
+    Put(*table, value.substr(0, 1), value);
+    EXPECT_EQ(table->ForEachInPages([&](std::string_view each) {
+      read.emplace_back(each);
+      // Replaced while it is read, and not read again.
+      Put(*table, read.back().substr(0, 1), read.back());
+    }),
+              absl::OkStatus());
+    EXPECT_THAT(read, ::testing::UnorderedElementsAreArray(All(*table)));
+  }
+}
+
+TEST_F(SealedTableTest, PagesLeaveOutRowsWithAWrongSeal) {
+  auto table = Open();
+  for (const char* key : {"a", "b"}) Put(*table, key, absl::StrCat("value of ", key));
+  ExecuteSql("UPDATE notes SET value=zeroblob(50) WHERE used=(SELECT MIN(used) FROM notes)");
+  std::vector<std::string> read;
+  EXPECT_EQ(table->ForEachInPages([&](std::string_view value) { read.emplace_back(value); }),
+            absl::OkStatus());
+  EXPECT_THAT(read, ElementsAre("value of b"));
+}
+
 TEST_F(SealedTableTest, TheNumberOfRowsIsBounded) {
   auto table = Open(/*rows_max=*/10);
   for (int i = 0; i < 10; ++i) Put(*table, absl::StrCat(i), absl::StrCat(i));

@@ -203,10 +203,9 @@ constexpr Key kKeys[] = {
                 "\"22-6\". Empty: always."},
     {.path = "tuner.quiet_seconds",
      .member = &Config::idle_tuning_quiet_seconds,
-     .meaning =
-         "How long no user's work must have been queued or running on a device before the "
-         "daemon searches there, or goes on. For a CPU device, on all devices. The daemon looks "
-         "once a minute for kernels to search.",
+     .meaning = "How long no user's work must have been queued or running on a device, compiled or "
+                "uploaded, before the daemon searches there, or goes on. For a CPU device, on all "
+                "devices. The daemon looks once a minute for kernels to search.",
      .unit = "seconds",
      .min = 1},
     {.path = "tuner.width",

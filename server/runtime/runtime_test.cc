@@ -435,6 +435,37 @@ TEST_F(ProgramCacheTest, AProgramThatWasCompilingWhenASettingWasFoundIsNotKept) 
   EXPECT_EQ(anew->compiled().kernels[0].setting, "better");
 }
 
+// Settings that change while the result is compared with those before must not make the next
+// definition compile what is there already.
+TEST_F(ProgramCacheTest, AChangeWhileAProgramIsComparedWithAnotherOneIsNotMissed) {
+  auto cache = Make();
+  int asked = 0;
+  tuned_ = [&](const std::string&) -> std::optional<std::string> {
+    // Asked by the compiler, and then by the comparison that the first change causes.
+    if (++asked <= 2) {
+      settings_[asked * 5] = "";
+      cache->DropOutdated();
+    }
+    return std::nullopt;
+  };
+  const auto future = cache->Get(std::make_shared<CopySource>("a", 4), {}, device_, "");
+  std::shared_ptr<ProgramFuture> again;
+  absl::Notification done;
+  const auto ask_again = [&] {
+    again = cache->Get(std::make_shared<CopySource>("a", 4), {}, device_, "");
+    done.Notify();
+  };
+  if (future->AddWaiter(ask_again)) {
+    done.WaitForNotification();
+  } else {
+    ask_again();
+  }
+  EXPECT_EQ(again, future);
+  EXPECT_EQ(*Get(*cache, "a", 4), (*future->result())->program);
+  EXPECT_EQ(compiled_, 1);
+  EXPECT_GE(asked, 3);
+}
+
 TEST_F(ProgramCacheTest, WhatHasNoOneProgramGetsOneForEveryValue) {
   auto cache = Make();
   const auto source = std::make_shared<VariableCopySource>(2);

@@ -13,6 +13,7 @@
 #include "absl/time/time.h"
 #include "server/buffers/blob_store.h"
 #include "server/clock/clock.h"
+#include "server/fairness/host_work.h"
 #include "server/fairness/submission_order.h"
 #include "server/memory/host_memory.h"
 #include "server/metrics/metrics.h"
@@ -40,7 +41,8 @@ struct Services {
   runtime::ProgramCache* programs = nullptr;
   buffers::BlobStore* blobs = nullptr;
   metrics::Metrics* metrics = nullptr;
-  runtime::ThreadPool* copies = nullptr;  // for copies that may block
+  fairness::HostWork* host_work = nullptr;  // counts writes; may be null
+  runtime::ThreadPool* copies = nullptr;    // for copies that may block
   Clock clock;
   // Reads the result of GraphSource::Wire, for programs that were saved.
   std::function<absl::StatusOr<std::shared_ptr<const runtime::GraphSource>>(absl::string_view,

@@ -21,6 +21,9 @@ constexpr uint64_t kSeed = 1;
 // need the rest.
 constexpr int64_t kMemoryShares = 2;
 
+// Users' runs that follow one another have shorter gaps.
+constexpr double kQuietSeconds = 0.02;
+
 std::shared_ptr<buffers::Account> AccountOfTrials(const runtime::ManagedDevice& device) {
   auto account = std::make_shared<buffers::Account>(
       nullptr, quota::Scope{kTunerUser, quota::Resource::kDeviceMemory, device.name()},
@@ -41,8 +44,9 @@ TrialsInProcesses(TrialCommand command) {
     ProcessTrials::Options options;
     options.charge =
         [pool = device.pool(), bytes = DeviceTrials::BytesOf(kernel, device.info().target),
-         account = AccountOfTrials(device)]() -> absl::StatusOr<std::shared_ptr<const void>> {
-      auto memory = pool->Reserve(bytes, account);
+         account = AccountOfTrials(device)](
+            ProcessTrials::Options::GiveUp give_up) -> absl::StatusOr<std::shared_ptr<const void>> {
+      auto memory = pool->Reserve(bytes, account, std::move(give_up));
       if (!memory.ok()) return memory.status();
       return std::shared_ptr<const void>(*std::move(memory));
     };
@@ -56,6 +60,7 @@ TrialsInProcesses(TrialCommand command) {
     if (!trials.ok()) return trials.status();
     return std::make_unique<FairTrials>(*std::move(trials), device.dispatcher(),
                                         FairTrials::Options{.step_seconds = 0,
+                                                            .quiet_seconds = kQuietSeconds,
                                                             .steady_now = device.clock().steady,
                                                             .label = "trial of " + kernel.name});
   };

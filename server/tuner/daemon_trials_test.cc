@@ -88,6 +88,34 @@ TEST_F(DaemonTrialsTest, TheirMemoryIsChargedToTheDevice) {
   EXPECT_EQ(device_->pool()->used_bytes(), 0);
 }
 
+TEST_F(DaemonTrialsTest, AUserMayAllocateAllOfTheDevice) {
+  const auto make = TrialsInProcesses([](const drivers::DeviceInfo&) {
+    return std::vector<std::string>{"/proc/self/exe", "--trials"};
+  });
+  auto runner = make(kernel_, *device_);
+  ASSERT_TRUE(runner.ok()) << runner.status();
+  ASSERT_EQ((*runner)->Prepare({}), absl::OkStatus());
+  const std::shared_ptr<buffers::Pool>& pool = device_->pool();
+  const auto allocate_all = [&] {
+    return pool->Reserve(pool->total_bytes(), std::make_shared<buffers::Account>());
+  };
+  // A search that a user has asked for keeps its memory.
+  EXPECT_TRUE(absl::IsResourceExhausted(allocate_all().status()));
+  int yielded = 0;
+  (*runner)->SetOnYield([&] { ++yielded; });
+  auto users = allocate_all();
+  ASSERT_TRUE(users.ok()) << users.status();
+  EXPECT_EQ(yielded, 1);
+  EXPECT_EQ(pool->used_bytes(), pool->total_bytes());
+  EXPECT_TRUE(absl::IsAborted((*runner)->Prepare({})));
+  (*runner)->Pause();
+  users->reset();
+  EXPECT_EQ(pool->used_bytes(), 0);
+  (*runner)->Resume();
+  EXPECT_EQ((*runner)->Prepare({}), absl::OkStatus());
+  EXPECT_EQ(pool->used_bytes(), DeviceTrials::BytesOf(kernel_, device_->info().target));
+}
+
 TEST_F(DaemonTrialsTest, TheirMemoryIsBounded) {
   // No process is needed.
   const auto make = TrialsInProcesses(

@@ -23,6 +23,9 @@ constexpr double kStepsInASlice = 8;
 // one.
 constexpr int kAttemptsMax = 4;
 
+// How often a step that waits for users looks.
+constexpr absl::Duration kLookAtUsers = absl::Milliseconds(5);
+
 // A list of this length is alone on the device: the queue hands it over when nothing is in flight,
 // and nothing else until it has ended.
 double SecondsAlone(const fairness::QueueLimits& limits) { return limits.credit_seconds(); }
@@ -231,7 +234,10 @@ FairTrials::FairTrials(std::unique_ptr<TrialRunner> runner, fairness::Dispatcher
   KILN_CHECK(options_.steady_now != nullptr);
 }
 
-FairTrials::~FairTrials() { dispatcher_.RemoveFlow(flow_); }
+FairTrials::~FairTrials() {
+  runner_->SetOnYield(nullptr);
+  dispatcher_.RemoveFlow(flow_);
+}
 
 absl::StatusOr<std::unique_ptr<Trial>> FairTrials::Load(const drivers::KernelImage& image) {
   std::unique_ptr<Trial> trial;
@@ -275,9 +281,9 @@ void FairTrials::Pause() {
   std::shared_ptr<Turn> turn;
   {
     absl::MutexLock lock(&mutex_);
-    if (is_paused_) return;
+    // If it has yielded, the runner still has to return what it holds.
+    if (!is_paused_) ++pauses_;
     is_paused_ = true;
-    ++pauses_;
     turn = turn_;
   }
   runner_->Pause();
@@ -291,6 +297,18 @@ void FairTrials::Resume() {
   runner_->Resume();
   absl::MutexLock lock(&mutex_);
   is_paused_ = false;
+}
+
+void FairTrials::SetOnYield(std::function<void()> on_yield) {
+  if (on_yield == nullptr) return runner_->SetOnYield(nullptr);
+  runner_->SetOnYield([this, on_yield = std::move(on_yield)] {
+    {
+      absl::MutexLock lock(&mutex_);
+      if (!is_paused_) ++pauses_;
+      is_paused_ = true;
+    }
+    on_yield();
+  });
 }
 
 void FairTrials::Stop(const absl::Status& why) {
@@ -308,15 +326,34 @@ void FairTrials::Stop(const absl::Status& why) {
   dispatcher_.DropUnwanted(flow_);
 }
 
+absl::Status FairTrials::HaltedLocked() const {
+  return stopped_.ok() && is_paused_ ? TrialsPaused() : stopped_;
+}
+
+absl::Status FairTrials::AwaitUsers() {
+  const absl::Duration quiet = absl::Seconds(options_.quiet_seconds);
+  while (true) {
+    const absl::Time now = options_.steady_now();
+    const fairness::UsersWork users = dispatcher_.users_work();
+    const bool is_quiet = !users.is_there && now - users.last >= quiet;
+    if (is_quiet || now >= next_step_) return absl::OkStatus();
+    const auto is_halted = [this]()
+                               ABSL_SHARED_LOCKS_REQUIRED(mutex_) { return !HaltedLocked().ok(); };
+    absl::MutexLock lock(&mutex_);
+    if (mutex_.AwaitWithTimeout(absl::Condition(&is_halted), kLookAtUsers)) return HaltedLocked();
+  }
+}
+
 absl::StatusOr<double> FairTrials::InTurn(double predicted_seconds,
                                           absl::FunctionRef<void()> step) {
+  if (options_.quiet_seconds > 0)
+    if (absl::Status halted = AwaitUsers(); !halted.ok()) return halted;
   const auto turn = std::make_shared<Turn>(
       std::max(predicted_seconds, SecondsAlone(dispatcher_.limits())), options_.label, dispatcher_,
       options_.steady_now, [this](const absl::Status& why) { runner_->Stop(why); });
   {
     absl::MutexLock lock(&mutex_);
-    if (!stopped_.ok()) return stopped_;
-    if (is_paused_) return TrialsPaused();
+    if (absl::Status halted = HaltedLocked(); !halted.ok()) return halted;
     turn_ = turn;
   }
   // If Stop is called from now on, the queue refuses the work or Stop drops it.
@@ -326,6 +363,7 @@ absl::StatusOr<double> FairTrials::InTurn(double predicted_seconds,
   if (refused.ok()) {
     step();
     taken = turn->End();
+    next_step_ = options_.steady_now() + absl::Seconds(kUsersShare * taken.value_or(0));
   } else {
     taken = refused;
   }

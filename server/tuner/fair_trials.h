@@ -30,9 +30,16 @@ class FairTrials : public TrialRunner {
   struct Options {
     // 0: an eighth of the queue's slice.
     double step_seconds = 0;
+    // A step begins when no user has had work on the device for this long, or else when
+    // kUsersShare times as long has passed since the last step as that took. So a user who waits
+    // for each of many short runs seldom finds a step before one of them. 0: it begins when the
+    // queue lets it.
+    double quiet_seconds = 0;
     std::function<absl::Time()> steady_now;
     std::string label;  // in the log
   };
+
+  static constexpr double kUsersShare = 64;
 
   // The dispatcher must outlive this.
   FairTrials(std::unique_ptr<TrialRunner> runner, fairness::Dispatcher& dispatcher,
@@ -44,6 +51,7 @@ class FairTrials : public TrialRunner {
   // for Resume, and are then repeated: callers notice only that they take longer.
   void Pause() override ABSL_LOCKS_EXCLUDED(mutex_);
   void Resume() override ABSL_LOCKS_EXCLUDED(mutex_);
+  void SetOnYield(std::function<void()> on_yield) override ABSL_LOCKS_EXCLUDED(mutex_);
   absl::StatusOr<std::unique_ptr<Trial>> Load(const drivers::KernelImage& image) override;
   // A step that waits fails at once. One that has its turn gives it up at once, and ends as soon as
   // the runner's Stop ends it.
@@ -59,6 +67,10 @@ class FairTrials : public TrialRunner {
   // Calls `attempt` until it returns something else than ABORTED. Between calls it waits while it
   // is paused. UNAVAILABLE if several calls are aborted without a pause.
   absl::Status Repeat(absl::FunctionRef<absl::Status()> attempt) ABSL_LOCKS_EXCLUDED(mutex_);
+  // Waits until a step may begin. Returns why none does.
+  absl::Status AwaitUsers() ABSL_LOCKS_EXCLUDED(mutex_);
+  // Why nothing runs now: it is stopped, or paused.
+  absl::Status HaltedLocked() const ABSL_SHARED_LOCKS_REQUIRED(mutex_);
   // Runs `step` in a turn, and returns how long it took, or why it did not run or was stopped.
   absl::StatusOr<double> InTurn(double predicted_seconds, absl::FunctionRef<void()> step)
       ABSL_LOCKS_EXCLUDED(mutex_);
@@ -68,6 +80,8 @@ class FairTrials : public TrialRunner {
   const Options options_;
   const double step_seconds_;
   const fairness::FairQueue::FlowId flow_;
+  // A step may begin then although users are not quiet.
+  absl::Time next_step_ = absl::InfinitePast();
   absl::Mutex mutex_;
   std::shared_ptr<Turn> turn_ ABSL_GUARDED_BY(mutex_);  // of the step that waits or runs
   absl::Status stopped_ ABSL_GUARDED_BY(mutex_);

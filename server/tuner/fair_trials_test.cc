@@ -144,12 +144,13 @@ class FairTrialsTest : public ::testing::Test {
  protected:
   void SetUp() override { Start(/*seconds=*/0.5); }
 
-  void Start(double seconds, double step_seconds = 2) {
+  void Start(double seconds, double step_seconds = 2, double quiet_seconds = 0) {
     auto runner = std::make_unique<ScriptedRunner>(events_, seconds);
     runner_ = runner.get();
     trials_ = std::make_unique<FairTrials>(
         std::move(runner), dispatcher_,
         FairTrials::Options{.step_seconds = step_seconds,
+                            .quiet_seconds = quiet_seconds,
                             .steady_now = [this] { return events_.now(); },
                             .label = "matmul"});
     trial_ = *trials_->Load({});
@@ -249,6 +250,77 @@ TEST_F(FairTrialsTest, UsersGetSixteenTimesAsMuch) {
   const auto before = std::find(events.begin(), events.end(), "time 1") - events.begin();
   EXPECT_GE(before, 21);
   EXPECT_LE(before, 25);
+}
+
+// Runs a step in a thread, and returns when its inputs are prepared.
+class StepInThread {
+ public:
+  StepInThread(Trial& trial, Events& events)
+      : thread_([&trial] { EXPECT_TRUE(trial.Run({Sample::kOdd}, kAmpleSeconds).ok()); }) {
+    EXPECT_TRUE(testing::Eventually([&] {
+      for (const std::string& event : events.Take()) {
+        if (event == "prepare odd") return true;
+      }
+      return false;
+    }));
+  }
+  void Join() { thread_.join(); }
+
+ private:
+  std::thread thread_;
+};
+
+TEST_F(FairTrialsTest, AStepWaitsUntilUsersAreQuiet) {
+  Start(/*seconds=*/0.5, /*step_seconds=*/2, /*quiet_seconds=*/10);
+  // The first one waits for nothing.
+  ASSERT_TRUE(trial_->Run({Sample::kOdd}, kAmpleSeconds).ok());
+  Enqueue(/*ends=*/true);
+  events_.Take();
+  StepInThread step(*trial_, events_);
+  events_.Advance(5);
+  Enqueue(/*ends=*/true);
+  events_.Add("quiet");
+  events_.Advance(10);
+  step.Join();
+  EXPECT_THAT(events_.Take(), ElementsAre("user", "quiet", "run"));
+}
+
+TEST_F(FairTrialsTest, UsersWhoAreNeverQuietGetNearlyAll) {
+  Start(/*seconds=*/0.5, /*step_seconds=*/2, /*quiet_seconds=*/10);
+  ASSERT_TRUE(trial_->Run({Sample::kOdd}, kAmpleSeconds).ok());
+  Enqueue(/*ends=*/true);
+  events_.Take();
+  StepInThread step(*trial_, events_);
+  constexpr double kWait = 0.5 * FairTrials::kUsersShare;
+  for (double waited = 4; waited < kWait; waited += 4) {
+    events_.Advance(4);
+    Enqueue(/*ends=*/true);
+  }
+  events_.Take();
+  events_.Add("the step's turn");
+  events_.Advance(4);
+  step.Join();
+  EXPECT_THAT(events_.Take(), ElementsAre("the step's turn", "run"));
+}
+
+TEST_F(FairTrialsTest, AStepThatWaitsForUsersIsStoppedAndPaused) {
+  Start(/*seconds=*/0.5, /*step_seconds=*/2, /*quiet_seconds=*/10);
+  ASSERT_TRUE(trial_->Run({Sample::kOdd}, kAmpleSeconds).ok());
+  Enqueue(/*ends=*/true);
+  events_.Take();
+  {
+    StepInThread step(*trial_, events_);
+    trials_->Pause();
+    events_.Advance(10);
+    trials_->Resume();
+    step.Join();
+  }
+  Enqueue(/*ends=*/true);
+  std::thread stopped([&] {
+    EXPECT_EQ(trial_->Run({Sample::kOdd}, kAmpleSeconds).status(), absl::CancelledError("enough"));
+  });
+  trials_->Stop(absl::CancelledError("enough"));
+  stopped.join();
 }
 
 TEST_F(FairTrialsTest, StopEndsAStepThatWaits) {

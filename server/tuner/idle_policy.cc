@@ -11,6 +11,7 @@ bool IsQuietAlone(const IdleState::Device& device, absl::Duration quiet_min) {
 }
 
 bool IsQuiet(const IdleState& state, size_t i, absl::Duration quiet_min) {
+  if (state.has_host_work || state.host_quiet < quiet_min) return false;
   if (!state.devices[i].uses_cores) return IsQuietAlone(state.devices[i], quiet_min);
   return absl::c_all_of(state.devices,
                         [&](const auto& device) { return IsQuietAlone(device, quiet_min); });

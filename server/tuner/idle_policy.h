@@ -22,6 +22,9 @@ struct IdleState {
     double seconds_of_next = 0;   // the device time of the kernel to search next; 0: there is none
   };
   bool is_allowed = true;  // at this hour
+  // Compilations and uploads. Runs follow them, so they count for each device.
+  bool has_host_work = false;
+  absl::Duration host_quiet = absl::InfiniteDuration();  // since the last of it came or ended
   std::vector<Device> devices;
   struct Search {
     size_t device = 0;
@@ -43,10 +46,10 @@ struct IdleDecision {
   bool operator==(const IdleDecision&) const = default;
 };
 
-// A device is quiet if users have had no work on it for `quiet_min`; one that uses the machine's
-// cores, only if all devices are. Begins on the quiet device whose next kernel has taken the most
-// time. Pauses as soon as the device is not quiet any more. Ends what the hour, the device or a
-// user's tuning does not allow any more.
+// A device is quiet if users have had no work on it and on the host for `quiet_min`; one that uses
+// the machine's cores, only if all devices are. Begins on the quiet device whose next kernel has
+// taken the most time. Pauses as soon as the device is not quiet any more. Ends what the hour, the
+// device or a user's tuning does not allow any more.
 IdleDecision Decide(const IdleState& state, absl::Duration quiet_min);
 
 }  // namespace kiln::tuner

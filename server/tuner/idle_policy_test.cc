@@ -46,6 +46,17 @@ TEST(IdlePolicy, CoresAreQuietIfAllDevicesAre) {
             (IdleDecision{IdleStep::kPause, 0}));
 }
 
+TEST(IdlePolicy, WorkOnTheHostCountsForEachDevice) {
+  const absl::Duration recent = kQuiet - absl::Nanoseconds(1);
+  EXPECT_EQ(Of({.has_host_work = true, .devices = {Device()}}), IdleDecision());
+  EXPECT_EQ(Of({.host_quiet = recent, .devices = {Device()}}), IdleDecision());
+  EXPECT_EQ(Of({.host_quiet = kQuiet, .devices = {Device()}}), (IdleDecision{IdleStep::kBegin, 0}));
+  EXPECT_EQ(Of({.has_host_work = true, .devices = {Device()}, .search = {{}}}),
+            (IdleDecision{IdleStep::kPause, 0}));
+  EXPECT_EQ(Of({.host_quiet = recent, .devices = {Device()}, .search = {{.is_paused = true}}}),
+            IdleDecision());
+}
+
 TEST(IdlePolicy, DoesNotBeginWhereItMayNot) {
   IdleState::Device asked = Device(), unusable = Device();
   asked.is_asked = true;

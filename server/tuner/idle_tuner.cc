@@ -32,15 +32,17 @@ IdleTuner::IdleTuner(Options options)
       next_(options_.devices.size()),
       searcher_(std::make_unique<runtime::ThreadPool>(1)) {
   KILN_CHECK(options_.tuner != nullptr && options_.store != nullptr);
-  KILN_CHECK(options_.look_at_programs);
+  KILN_CHECK(options_.look_at_programs && options_.host_work != nullptr);
   for (runtime::ManagedDevice* device : options_.devices)
     device->dispatcher().SetUsersWorkObserver([this] { Wake(); });
+  options_.host_work->SetObserver([this] { Wake(); });
   looker_ = std::thread([this] { Run(); });
 }
 
 IdleTuner::~IdleTuner() {
   Stop();
   searcher_.reset();
+  options_.host_work->SetObserver(nullptr);
 }
 
 void IdleTuner::Stop() {
@@ -55,6 +57,12 @@ void IdleTuner::Wake() {
   if (!wants_wake_.load(std::memory_order_relaxed)) return;
   absl::MutexLock lock(&mutex_);
   is_woken_ = true;
+}
+
+void IdleTuner::HasYielded() {
+  has_yielded_ = true;
+  // An allocation is users' work, too.
+  options_.host_work->Touch();
 }
 
 void IdleTuner::Run() {
@@ -86,6 +94,11 @@ bool IdleTuner::Look() {
     search_.reset();
     wants_wake_ = false;
     is_next_known_ = false;
+  }
+  // Also if users are quiet again already.
+  if (has_yielded_.exchange(false) && search_ && !search_->control->is_paused()) {
+    Pause(now);
+    return true;
   }
   // It has been told to end.
   if (search_ && search_->control->is_cancelled()) return false;
@@ -119,6 +132,7 @@ void IdleTuner::LookAtPrograms(absl::Time now) {
     is_next_known_ = false;
   }
   if (search_ || is_next_known_) return;
+  if (options_.host_work->users_work().is_there) return;
   for (const runtime::ManagedDevice* device : options_.devices)
     if (device->dispatcher().users_work().is_there) return;
   for (size_t i = 0; i < next_.size(); ++i) next_[i] = NextOn(*options_.devices[i]);
@@ -128,6 +142,9 @@ void IdleTuner::LookAtPrograms(absl::Time now) {
 IdleState IdleTuner::StateAt(absl::Time now) const {
   IdleState state;
   state.is_allowed = options_.hours.Contains(options_.clock.wall(), options_.zone);
+  const fairness::UsersWork on_host = options_.host_work->users_work();
+  state.has_host_work = on_host.is_there;
+  state.host_quiet = now - on_host.last;
   for (size_t i = 0; i < options_.devices.size(); ++i) {
     const runtime::ManagedDevice& device = *options_.devices[i];
     const fairness::UsersWork work = device.dispatcher().users_work();
@@ -165,7 +182,7 @@ bool IdleTuner::IsSearchable(const KernelToTune& kernel) const {
 
 void IdleTuner::Begin(size_t device) {
   const KernelUse::Used used = *next_[device];
-  const auto control = std::make_shared<TuningControl>();
+  const auto control = std::make_shared<TuningControl>([this] { HasYielded(); });
   auto claim =
       options_.tuner->Begin({options_.devices[device]},
                             {.program = used.program, .origin = Origin::kIdle, .control = control});
@@ -179,7 +196,6 @@ void IdleTuner::Begin(size_t device) {
                             .width = options_.width,
                             .host = options_.host,
                             .control = control,
-                            .compile = options_.compile,
                             .origin = Origin::kIdle};
   searcher_->Schedule([this, used, options,
                        claim = std::make_shared<std::unique_ptr<Tuner::Claim>>(*std::move(claim))] {

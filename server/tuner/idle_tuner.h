@@ -13,9 +13,9 @@
 #include "absl/base/thread_annotations.h"
 #include "absl/synchronization/mutex.h"
 #include "absl/time/time.h"
-#include "compiler/workers/kernel_compiler.h"
 #include "server/clock/clock.h"
 #include "server/clock/day_hours.h"
+#include "server/fairness/host_work.h"
 #include "server/memory/host_memory.h"
 #include "server/runtime/device/managed_device.h"
 #include "server/runtime/thread_pool.h"
@@ -28,7 +28,9 @@ namespace kiln::tuner {
 
 // Searches kernels one at a time, those first on which users spend most device time, and those not
 // that were searched with this width before. idle_policy.h decides when. One thread looks, at
-// intervals and as soon as users' work comes to the device of a search, and another one searches.
+// intervals and as soon as users' work comes to the device of a search or to the host, and another
+// one searches. A search gives up its memory of the device, and pauses, when a user's allocation
+// needs it.
 //
 // Holds the texts of KernelUse and, during a search, what Tuner and its runner hold: the process of
 // the trials, which ends when the search pauses. Kernels whose arguments take more than an eighth
@@ -43,8 +45,8 @@ class IdleTuner {
     std::vector<runtime::ManagedDevice*> devices;
     // Adds what users have used since its last call: KernelUse::Look with the programs in memory.
     std::function<void(KernelUse&)> look_at_programs;
-    // Compiles candidates so that users' work does not wait for it. Null: the tuner's function.
-    workers::CompileFunction compile;
+    // Users' compilations and uploads. This becomes its observer.
+    fairness::HostWork* host_work = nullptr;
     // Pays for the results that are compared (TuneOptions::host). A kernel for which it has too
     // little counts as one whose search has failed. Null: they are not charged.
     std::shared_ptr<memory::Account> host;
@@ -87,8 +89,10 @@ class IdleTuner {
   // On the thread that searches.
   void SearchKernel(const KernelUse::Used& used, const TuneOptions& options,
                     std::unique_ptr<Tuner::Claim> claim) ABSL_LOCKS_EXCLUDED(mutex_);
-  // Users' work came to a device.
+  // Users' work came to a device or to the host.
   void Wake() ABSL_LOCKS_EXCLUDED(mutex_);
+  // The search has given up its memory.
+  void HasYielded() ABSL_LOCKS_EXCLUDED(mutex_);
 
   const Options options_;
 
@@ -104,6 +108,7 @@ class IdleTuner {
   absl::Mutex mutex_;
   bool stopping_ ABSL_GUARDED_BY(mutex_) = false;
   bool is_woken_ ABSL_GUARDED_BY(mutex_) = false;
+  std::atomic<bool> has_yielded_{false};  // and has to be paused
   // The kernel whose search has ended and needs no other one; without a kernel if it was cut short.
   struct Ended {
     std::optional<KernelToTune> searched;

@@ -69,8 +69,15 @@ class Script {
 // Every schedule but the first one takes half the time.
 class ScriptRunner : public TrialRunner {
  public:
-  ScriptRunner(Script& script, const kernel::Kernel& kernel) : script_(script), kernel_(kernel) {
+  // Holds a part of the pool's memory.
+  ScriptRunner(Script& script, const kernel::Kernel& kernel, buffers::Pool& pool)
+      : script_(script), kernel_(kernel) {
+    memory_ = *pool.Reserve(64, std::make_shared<buffers::Account>(), [this] { return Yield(); });
     script_.Add("search " + kernel.name);
+  }
+  void SetOnYield(std::function<void()> on_yield) override {
+    absl::MutexLock lock(&mutex_);
+    on_yield_ = std::move(on_yield);
   }
   void Stop(const absl::Status&) override { script_.Stop(); }
   void Pause() override { script_.Add("pause"); }
@@ -97,9 +104,19 @@ class ScriptRunner : public TrialRunner {
     const double seconds_;
   };
 
+  bool Yield() {
+    absl::MutexLock lock(&mutex_);
+    if (on_yield_ == nullptr) return false;
+    on_yield_();
+    return true;
+  }
+
   Script& script_;
   const kernel::Kernel& kernel_;
   std::string heuristic_;
+  absl::Mutex mutex_;
+  std::function<void()> on_yield_ ABSL_GUARDED_BY(mutex_);
+  std::unique_ptr<buffers::Pool::Reservation> memory_;  // first to go
 };
 
 // Stays on the device until the test ends it.
@@ -125,21 +142,21 @@ class IdleTunerTest : public ::testing::Test {
     folder_ = mkdtemp(pattern.data());
     store_ = std::make_unique<SettingStore>(
         SettingStore::Options{.folder = folder_, .now = clock_.wall});
-    tuner_ = std::make_unique<Tuner>(
-        Tuner::Options{.store = store_.get(),
-                       .compile =
-                           [](const workers::KernelJob& job) {
-                             drivers::KernelImage image;
-                             image.code = job.schedule;
-                             return absl::StatusOr<drivers::KernelImage>(image);
-                           },
-                       .make_runner = [this](const kernel::Kernel& kernel, runtime::ManagedDevice&)
-                           -> absl::StatusOr<std::unique_ptr<TrialRunner>> {
-                         return std::make_unique<ScriptRunner>(script_, kernel);
-                       },
-                       .metrics = &metrics_,
-                       .clock = clock_,
-                       .on_changed = [] {}});
+    tuner_ = std::make_unique<Tuner>(Tuner::Options{
+        .store = store_.get(),
+        .compile =
+            [](const workers::KernelJob& job) {
+              drivers::KernelImage image;
+              image.code = job.schedule;
+              return absl::StatusOr<drivers::KernelImage>(image);
+            },
+        .make_runner = [this](const kernel::Kernel& kernel, runtime::ManagedDevice& device)
+            -> absl::StatusOr<std::unique_ptr<TrialRunner>> {
+          return std::make_unique<ScriptRunner>(script_, kernel, *device.pool());
+        },
+        .metrics = &metrics_,
+        .clock = clock_,
+        .on_changed = [] {}});
   }
   ~IdleTunerTest() override {
     script_.Hold(false);
@@ -154,6 +171,7 @@ class IdleTunerTest : public ::testing::Test {
     options.tuner = tuner_.get();
     options.store = store_.get();
     options.devices = {&device_};
+    options.host_work = &host_work_;
     options.look_at_programs = [this](KernelUse& use) {
       ++looks_;
       for (const auto& [kernel, seconds] : std::exchange(used_, {}))
@@ -205,6 +223,7 @@ class IdleTunerTest : public ::testing::Test {
   const std::shared_ptr<memory::HostMemory> host_ =
       std::make_shared<memory::HostMemory>(1 << 20, 1);
   const std::shared_ptr<memory::Account> account_ = host_->NewUserAccount(kTunerUser);
+  fairness::HostWork host_work_{clock_.steady};
   metrics::Metrics metrics_{"test"};
   runtime::ManagedDevice device_{std::make_unique<kiln::testing::FakeDevice>("cpu:0", 1 << 20), 0,
                                  metrics_.ForDevice("cpu:0"), clock_};
@@ -289,6 +308,42 @@ TEST_F(IdleTunerTest, PausesForUsersWorkAndGoesOnOnceTheyAreQuiet) {
   ASSERT_TRUE(Happens({"search sum", "pause", "resume", "pause", "resume"}));
   script_.Hold(false);
   EXPECT_TRUE(Eventually([&] { return WidthOf(64) == 1; }));
+}
+
+TEST_F(IdleTunerTest, PausesForCompilationsAndUploads) {
+  script_.Hold(true);
+  Use("sum", 64, 5);
+  Start();
+  Advance(kUsersQuiet);
+  ASSERT_TRUE(Happens({"search sum"}));
+  {
+    const fairness::HostWork::Piece compilation(&host_work_);
+    ASSERT_TRUE(Happens({"search sum", "pause"}));
+    Advance(10 * kUsersQuiet);
+    AwaitLook();
+    EXPECT_TRUE(Happens({"search sum", "pause"}));
+  }
+  Advance(kUsersQuiet);
+  ASSERT_TRUE(Happens({"search sum", "pause", "resume"}));
+  host_work_.Touch();
+  ASSERT_TRUE(Happens({"search sum", "pause", "resume", "pause"}));
+}
+
+TEST_F(IdleTunerTest, AUserMayAllocateAllOfTheDevice) {
+  script_.Hold(true);
+  Use("sum", 64, 5);
+  Start();
+  Advance(kUsersQuiet);
+  ASSERT_TRUE(Happens({"search sum"}));
+  buffers::Pool& pool = *device_.pool();
+  ASSERT_EQ(pool.used_bytes(), 64);
+  auto users = pool.Reserve(pool.total_bytes(), std::make_shared<buffers::Account>());
+  ASSERT_TRUE(users.ok()) << users.status();
+  EXPECT_TRUE(Happens({"search sum", "pause"}));
+  users->reset();
+  EXPECT_EQ(pool.used_bytes(), 0);
+  Advance(kUsersQuiet);
+  EXPECT_TRUE(Happens({"search sum", "pause", "resume"}));
 }
 
 TEST_F(IdleTunerTest, EndsAtOnceWhenItIsStopped) {

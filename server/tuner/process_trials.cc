@@ -28,6 +28,9 @@ constexpr double kOverhead = 4;
 constexpr int64_t kCopiesOfArguments = 5;
 constexpr int64_t kMemoryForImages = int64_t{1} << 30;
 
+// A process that was killed is gone sooner, unless a vendor's driver hangs.
+constexpr std::chrono::milliseconds kKillPatience{1000};
+
 int64_t MemoryBytesFor(const kernel::Kernel& kernel) {
   double bytes = kMemoryForImages;  // a user chooses the sizes
   for (const kernel::Buffer& buffer : kernel.buffers)
@@ -85,7 +88,11 @@ ProcessTrials::ProcessTrials(const kernel::Kernel& kernel, const drivers::Target
       memory_bytes_max_(options_.memory_bytes_max > 0 ? options_.memory_bytes_max
                                                       : MemoryBytesFor(kernel)) {}
 
-ProcessTrials::~ProcessTrials() = default;
+ProcessTrials::~ProcessTrials() {
+  std::shared_ptr<const void> charge;  // outlives the lock
+  absl::MutexLock lock(&mutex_);
+  charge = std::move(charge_);
+}
 
 absl::StatusOr<std::unique_ptr<ProcessTrials>> ProcessTrials::Make(const kernel::Kernel& kernel,
                                                                    const drivers::Target& target,
@@ -122,8 +129,9 @@ void ProcessTrials::Stop(const absl::Status& why) {
 void ProcessTrials::Pause() {
   std::shared_ptr<const void> charge;  // outlives the lock
   absl::MutexLock lock(&mutex_);
-  if (!stopped_.ok() || is_paused_) return;
+  if (!stopped_.ok()) return;
   charge = std::move(charge_);
+  if (is_paused_) return;
   is_paused_ = true;
   ++pauses_;
   // A process without a request ends when it finds the socket closed.
@@ -134,6 +142,28 @@ void ProcessTrials::Pause() {
 void ProcessTrials::Resume() {
   absl::MutexLock lock(&mutex_);
   is_paused_ = false;
+}
+
+void ProcessTrials::SetOnYield(std::function<void()> on_yield) {
+  absl::MutexLock lock(&mutex_);
+  on_yield_ = std::move(on_yield);
+}
+
+// The pool waits for this with a lock that the end of a charge takes, too. So nothing here waits
+// for a thread that may hold mutex_ or return a charge.
+bool ProcessTrials::GiveUp() {
+  absl::MutexLock lock(&mutex_);
+  // One that is stopped ends soon anyway.
+  if (on_yield_ == nullptr && stopped_.ok()) return false;
+  if (!is_paused_) {
+    is_paused_ = true;
+    ++pauses_;
+  }
+  is_shut_ = process_ != nullptr;
+  // A device's memory is free when the process has ended, and not when it is told to.
+  if (process_ != nullptr) process_->Kill(kKillPatience);
+  if (on_yield_ != nullptr) on_yield_();
+  return true;
 }
 
 absl::StatusOr<std::unique_ptr<Trial>> ProcessTrials::Load(const drivers::KernelImage& image) {
@@ -196,7 +226,7 @@ absl::Status ProcessTrials::Charge() {
     absl::MutexLock lock(&mutex_);
     if (charge_ != nullptr) return absl::OkStatus();
   }
-  auto charge = options_.charge();
+  auto charge = options_.charge([this] { return GiveUp(); });
   if (!charge.ok()) return charge.status();
   absl::MutexLock lock(&mutex_);
   if (absl::Status status = HaltedLocked(); !status.ok()) return status;

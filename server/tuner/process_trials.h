@@ -55,8 +55,11 @@ class ProcessTrials : public TrialRunner {
     bool repeats = true;
     workers::SteadyClock now = std::chrono::steady_clock::now;
     // Charges for the memory of a process. The result is kept as long as there may be one: until a
-    // pause, after which it is called again. May be null.
-    std::function<absl::StatusOr<std::shared_ptr<const void>>()> charge = nullptr;
+    // pause, after which it is called again. May be null. The function that it gets ends the
+    // process, if SetOnYield allows that, and returns true then (buffers::Pool::GiveUp). Requires:
+    // that function is not called any more when the result has been destroyed.
+    using GiveUp = std::function<bool()>;
+    std::function<absl::StatusOr<std::shared_ptr<const void>>(GiveUp)> charge = nullptr;
     // Called for each process that is lost, with the reason. May be null.
     std::function<void(const std::string& why)> on_lost = nullptr;
   };
@@ -79,6 +82,7 @@ class ProcessTrials : public TrialRunner {
   void Stop(const absl::Status& why) override ABSL_LOCKS_EXCLUDED(mutex_);
   void Pause() override ABSL_LOCKS_EXCLUDED(mutex_);
   void Resume() override ABSL_LOCKS_EXCLUDED(mutex_);
+  void SetOnYield(std::function<void()> on_yield) override ABSL_LOCKS_EXCLUDED(mutex_);
   absl::StatusOr<std::unique_ptr<Trial>> Load(const drivers::KernelImage& image) override;
 
   // For tests: the process, or 0.
@@ -105,6 +109,9 @@ class ProcessTrials : public TrialRunner {
   Result Try(RemoteTrial& trial, const TrialRequest* request, double seconds_max, Outputs* outputs);
   // Charges for the process, unless that was done since the last pause.
   absl::Status Charge() ABSL_LOCKS_EXCLUDED(mutex_);
+  // Ends the process as Pause does, without returning the charge. Returns false, and does nothing,
+  // if it is not to yield.
+  bool GiveUp() ABSL_LOCKS_EXCLUDED(mutex_);
   // Makes sure that there is a process, with the kernel open.
   absl::Status Open() ABSL_LOCKS_EXCLUDED(mutex_);
   Result Ask(const TrialRequest& request, double seconds_max, Outputs* outputs)
@@ -133,6 +140,7 @@ class ProcessTrials : public TrialRunner {
   std::vector<uint64_t> unloaded_;
   mutable absl::Mutex mutex_;
   std::shared_ptr<const void> charge_ ABSL_GUARDED_BY(mutex_);  // what Options::charge returned
+  std::function<void()> on_yield_ ABSL_GUARDED_BY(mutex_);
   std::unique_ptr<workers::Process> process_ ABSL_GUARDED_BY(mutex_);
   absl::Status stopped_ ABSL_GUARDED_BY(mutex_);
   bool is_paused_ ABSL_GUARDED_BY(mutex_) = false;

@@ -2,6 +2,7 @@
 #include "server/tuner/process_trials.h"
 
 #include <signal.h>
+#include <sys/wait.h>
 
 #include <atomic>
 #include <cerrno>
@@ -337,6 +338,40 @@ TEST_F(ProcessTrialsTest, APauseEndsTheProcessAndBlamesNobody) {
   EXPECT_TRUE(endless->Load().ok());
   EXPECT_TRUE(trial->Time(1, kAmple).ok());
   EXPECT_THAT(lost_, SizeIs(0));
+}
+
+TEST_F(ProcessTrialsTest, MemoryThatUsersNeedIsGivenUp) {
+  ProcessTrials::Options::GiveUp give_up;
+  int charged = 0;
+  ProcessTrials::Options options;
+  options.charge = [&](ProcessTrials::Options::GiveUp given) {
+    ++charged;
+    give_up = std::move(given);
+    return std::make_shared<int>();
+  };
+  Start(std::move(options));
+  const auto trial = Load(Compiled());
+  ASSERT_TRUE(trial->Time(1, kAmple).ok());
+  const pid_t pid = trials_->pid();
+  // A search that a user has asked for keeps its memory.
+  EXPECT_FALSE(give_up());
+  int yielded = 0;
+  trials_->SetOnYield([&] { ++yielded; });
+  EXPECT_TRUE(give_up());
+  EXPECT_EQ(yielded, 1);
+  // Nobody has waited for the process yet.
+  siginfo_t ended{};
+  EXPECT_EQ(waitid(P_PID, static_cast<id_t>(pid), &ended, WEXITED | WNOWAIT), 0);
+  EXPECT_EQ(ended.si_status, SIGKILL);
+  EXPECT_TRUE(absl::IsAborted(trial->Time(1, kAmple).status()));
+  EXPECT_TRUE(absl::IsAborted(trials_->Prepare({})));
+  EXPECT_EQ(charged, 1);
+  trials_->Pause();  // returns the charge
+  trials_->Resume();
+  EXPECT_TRUE(trial->Time(1, kAmple).ok());
+  EXPECT_EQ(charged, 2);
+  EXPECT_THAT(lost_, SizeIs(0));
+  trials_->SetOnYield(nullptr);
 }
 
 TEST_F(ProcessTrialsTest, TheProcessEndsWithTheRunner) {

@@ -9,7 +9,6 @@
 #include "compiler/search/knobs/setting.h"
 #include "proto/coding/coding.h"
 #include "server/log/log.h"
-#include "server/tuner/similar_kernels.h"
 
 namespace kiln::tuner {
 namespace {
@@ -19,6 +18,8 @@ namespace {
 constexpr int64_t kTableVersion = 1;
 constexpr uint64_t kEntryVersion = 2;
 constexpr int64_t kFactsMax = 1000;
+// Also bounds the log beside the table, to which each change adds.
+constexpr int64_t kFactsBytesMax = 1 << 20;
 constexpr uint64_t kLastChangeVersion = 201;
 
 std::string KeyOf(const std::string& kernel, const std::string& hardware, int version) {
@@ -130,6 +131,20 @@ std::optional<std::string> TextAt(std::optional<Row> row, uint64_t change) {
   return std::nullopt;
 }
 
+void AddTo(const TunedSetting& setting, Neighbours& neighbours) {
+  if (setting.version == search::kSettingVersion)
+    neighbours.Put(setting.hardware, setting.kernel, setting.setting);
+}
+
+absl::flat_hash_map<std::string, TunedSetting> ByKey(std::vector<TunedSetting> settings) {
+  absl::flat_hash_map<std::string, TunedSetting> by_key;
+  for (TunedSetting& setting : settings) {
+    std::string key = KeyOf(setting);
+    by_key.try_emplace(std::move(key), std::move(setting));
+  }
+  return by_key;
+}
+
 // The start of the owner in the hardware of a setting.
 constexpr char kOwner[] = ";user=";
 
@@ -142,6 +157,7 @@ SettingStore::SettingStore(Options options)
               .noun = "rate",
               .loss = "it is measured again",
               .version = kTableVersion,
+              .bytes_max = kFactsBytesMax,
               .rows_max = kFactsMax,
               .now = options.now}),
       table_({.folder = std::move(options.folder),
@@ -154,6 +170,7 @@ SettingStore::SettingStore(Options options)
               .rows_max = options.entries_max,
               .now = options.now}),
       now_(std::move(options.now)),
+      shipped_(ByKey(std::move(options.shipped))),
       entries_max_(options.entries_max),
       bytes_max_(options.bytes_max) {
   std::optional<std::string> bytes;
@@ -191,7 +208,15 @@ std::optional<TunedSetting> SettingStore::Find(const std::string& kernel,
   std::optional<Row> row =
       FindRow(table_, KeyOf(kernel, StoredHardware(hardware, owner), search::kSettingVersion));
   if (row) return std::move(row->setting);
-  return owner.empty() ? std::nullopt : Find(kernel, hardware);
+  if (!owner.empty()) return Find(kernel, hardware);
+  const TunedSetting* const shipped = FindShipped(kernel, hardware);
+  return shipped == nullptr ? std::nullopt : std::make_optional(*shipped);
+}
+
+const TunedSetting* SettingStore::FindShipped(const std::string& kernel,
+                                              const std::string& hardware) const {
+  const auto found = shipped_.find(KeyOf(kernel, hardware, search::kSettingVersion));
+  return found == shipped_.end() ? nullptr : &found->second;
 }
 
 std::optional<std::string> SettingStore::SettingAt(const std::string& kernel,
@@ -203,29 +228,29 @@ std::optional<std::string> SettingStore::SettingAt(const std::string& kernel,
       change);
   if (!found && !owner.empty())
     found = TextAt(FindRow(table_, KeyOf(kernel, hardware, search::kSettingVersion)), change);
+  if (!found)
+    if (const TunedSetting* const shipped = FindShipped(kernel, hardware)) return shipped->setting;
   return found && found->empty() ? std::nullopt : found;
 }
 
 std::optional<std::string> SettingStore::NearestSetting(const std::string& kernel,
                                                         const std::string& hardware,
                                                         const std::string& owner) {
-  const KernelShape shape = ShapeOf(kernel);
-  const std::string owners = StoredHardware(hardware, owner);
-  std::optional<std::string> nearest;
-  double least = kNotSimilar;
-  const absl::Status read = table_.ForEach([&](std::string_view bytes) {
-    std::optional<Row> row = Decode(bytes);
-    TunedSetting* const other = row ? &row->setting : nullptr;
-    if (!other || other->setting.empty() ||
-        (other->hardware != hardware && other->hardware != owners) ||
-        other->version != search::kSettingVersion || other->kernel == kernel)
-      return;
-    const double distance = DistanceOf(shape, ShapeOf(other->kernel));
-    if (distance >= least) return;
-    least = distance;
-    nearest = std::move(other->setting);
-  });
-  return read.ok() ? nearest : std::nullopt;
+  std::vector<std::string> kinds = {hardware};
+  if (!owner.empty()) kinds.push_back(StoredHardware(hardware, owner));
+  absl::MutexLock lock(&neighbours_mutex_);
+  if (neighbours_ == nullptr) {
+    auto read = std::make_unique<Neighbours>(static_cast<size_t>(entries_max_),
+                                             static_cast<size_t>(bytes_max_));
+    for (const auto& [key, shipped] : shipped_) AddTo(shipped, *read);
+    const absl::Status status = table_.ForEachInPages([&](std::string_view bytes) {
+      const std::optional<Row> row = Decode(bytes);
+      if (row) AddTo(row->setting, *read);
+    });
+    if (!status.ok()) return std::nullopt;
+    neighbours_ = std::move(read);
+  }
+  return neighbours_->Nearest(kinds, kernel);
 }
 
 absl::Status SettingStore::Put(const TunedSetting& setting) {
@@ -246,10 +271,12 @@ absl::Status SettingStore::Put(const TunedSetting& setting) {
     if (const auto common = Find(setting.kernel, setting.hardware.substr(0, owner)))
       before = common->setting;
     row.since = last_change();
+  } else if (const TunedSetting* const shipped = FindShipped(setting.kernel, setting.hardware)) {
+    before = shipped->setting;
   }
   const bool is_change = setting.setting != before;
   if (is_change) {
-    // A kernel without any row had the heuristic's schedule.
+    // A kernel without any row had the shipped setting, or the heuristic's schedule.
     if (old || !is_owned) row.earlier.insert(row.earlier.begin(), {row.since, before});
     row.earlier.resize(std::min(row.earlier.size(), kEarlierSettingsMax));
     row.since = std::max(Now(), last_change() + 1);
@@ -258,7 +285,10 @@ absl::Status SettingStore::Put(const TunedSetting& setting) {
     if (!put.ok()) return put;
   }
   absl::Status put = table_.Put(key, Encode(row));
-  if (put.ok() && is_change) last_change_.store(row.since, std::memory_order_release);
+  if (!put.ok()) return put;
+  if (is_change) last_change_.store(row.since, std::memory_order_release);
+  absl::MutexLock neighbours_lock(&neighbours_mutex_);
+  if (neighbours_ != nullptr) AddTo(setting, *neighbours_);
   return put;
 }
 
@@ -274,7 +304,7 @@ absl::Status SettingStore::PutRates(const std::string& hardware, const DeviceRat
 
 absl::StatusOr<SettingStore::Exported> SettingStore::Export() {
   std::vector<TunedSetting> settings;
-  const absl::Status read = table_.ForEach([&settings](std::string_view bytes) {
+  const absl::Status read = table_.ForEachInPages([&settings](std::string_view bytes) {
     if (std::optional<Row> row = Decode(bytes)) settings.push_back(std::move(row->setting));
   });
   if (!read.ok()) return read;

@@ -11,11 +11,14 @@
 #include <atomic>
 #include <cstdint>
 #include <functional>
+#include <memory>
 #include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
 
+#include "absl/base/thread_annotations.h"
+#include "absl/container/flat_hash_map.h"
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/synchronization/mutex.h"
@@ -23,6 +26,7 @@
 #include "drivers/interface/target.h"
 #include "server/cache/sealed_table.h"
 #include "server/tuner/device_rates.h"
+#include "server/tuner/neighbours.h"
 #include "server/tuner/tuned_setting.h"
 
 namespace kiln::tuner {
@@ -43,6 +47,10 @@ class SettingStore {
     // The exported text then fits a message of the largest size that the daemon takes.
     int64_t bytes_max = int64_t{32} << 20;
     std::function<absl::Time()> now;  // for the times of use
+    // Settings that were there before the first change (shipped_settings.h). One that is stored for
+    // the same kernel and hardware goes before them, also one that says that the heuristic's
+    // schedule is the fastest here. They are not in the table, and are not exported.
+    std::vector<TunedSetting> shipped = {};
   };
   struct Statistics {
     std::string path;
@@ -84,10 +92,13 @@ class SettingStore {
 
   // Returns the setting of the stored kernel that is most similar to this one, on the same hardware
   // and in the compiler's version of settings, of this owner or of none: as text, for a search to
-  // start from; nullopt if none is similar (similar_kernels.h) and has a setting. Reads all
-  // settings.
+  // start from; nullopt if none is similar (similar_kernels.h) and has a setting. The first call
+  // reads all settings, a page at a time, so that compilations can look up theirs in between; later
+  // ones look into an index in memory (neighbours.h), with the store's bounds. Settings that other
+  // daemons store in the folder meanwhile are not found.
   std::optional<std::string> NearestSetting(const std::string& kernel, const std::string& hardware,
-                                            const std::string& owner = "");
+                                            const std::string& owner = "")
+      ABSL_LOCKS_EXCLUDED(neighbours_mutex_);
 
   // Replaces what is stored for the kernel, hardware and version of `setting`. INVALID_ARGUMENT:
   // Check refuses it. FAILED_PRECONDITION, RESOURCE_EXHAUSTED, UNAVAILABLE: it was not stored
@@ -117,6 +128,8 @@ class SettingStore {
 
  private:
   uint64_t Now() const;
+  // The setting that is shipped, in the compiler's version of settings; null: none.
+  const TunedSetting* FindShipped(const std::string& kernel, const std::string& hardware) const;
   // Returns whether another row fits without taking the place of one.
   bool HasRoomFor(const TunedSetting& setting);
 
@@ -124,11 +137,15 @@ class SettingStore {
   cache::SealedTable facts_;
   cache::SealedTable table_;
   const std::function<absl::Time()> now_;
+  const absl::flat_hash_map<std::string, TunedSetting> shipped_;  // by key
   const int64_t entries_max_;
   const int64_t bytes_max_;
   std::atomic<uint64_t> last_change_{1};
   // Held while a row is replaced: it depends on the one that was there.
   absl::Mutex put_mutex_;
+  absl::Mutex neighbours_mutex_ ABSL_ACQUIRED_AFTER(put_mutex_);
+  // Null until the first NearestSetting.
+  std::unique_ptr<Neighbours> neighbours_ ABSL_GUARDED_BY(neighbours_mutex_);
 };
 
 }  // namespace kiln::tuner

@@ -407,6 +407,63 @@ TEST_F(SettingStoreTest, TheNearestSettingIsOfNoOtherOwner) {
   EXPECT_EQ(store->NearestSetting(kernel(200), hardware), "800\n");
 }
 
+TEST_F(SettingStoreTest, ShippedSettingsGiveWayToStoredOnes) {
+  const drivers::Target target = Avx2Processor();
+  TunedSetting shipped = SettingOf("k");
+  shipped.hardware = target.HardwareKey();
+  shipped.setting = "shipped\n";
+  shipped.width = 0;
+  TunedSetting other = shipped;
+  other.version = search::kSettingVersion + 1;
+  other.kernel = "old\n";
+  SettingStore store({.folder = root_ + "/a",
+                      .now = [] { return absl::UnixEpoch(); },
+                      .shipped = {shipped, other}});
+  EXPECT_EQ(store.SettingFor("k\n", target), "shipped\n");
+  EXPECT_EQ(store.SettingFor("k\n", target, "ann"), "shipped\n");
+  EXPECT_EQ(store.SettingFor("old\n", target), std::nullopt);
+  EXPECT_EQ(store.SettingAt("k\n", target, "", store.last_change()), "shipped\n");
+  EXPECT_EQ(store.Find("k\n", target.HardwareKey())->width, 0);
+  EXPECT_EQ(store.Export()->settings, 0);
+  EXPECT_EQ(store.GetStatistics().entries, 0);
+  // A user's own, which the others do not have.
+  const uint64_t before = store.last_change();
+  TunedSetting anns = shipped;
+  anns.hardware = StoredHardware(target.HardwareKey(), "ann");
+  anns.setting = "anns\n";
+  Put(store, anns);
+  EXPECT_EQ(store.SettingFor("k\n", target, "ann"), "anns\n");
+  EXPECT_EQ(store.SettingAt("k\n", target, "ann", before), "shipped\n");
+  EXPECT_EQ(store.SettingFor("k\n", target, "bob"), "shipped\n");
+  // Here, the heuristic's schedule is the fastest.
+  TunedSetting own = shipped;
+  own.setting = "";
+  Put(store, own);
+  EXPECT_EQ(store.SettingFor("k\n", target), std::nullopt);
+  EXPECT_EQ(store.SettingAt("k\n", target, "", before), "shipped\n");
+  EXPECT_EQ(store.SettingAt("k\n", target, "", store.last_change()), std::nullopt);
+}
+
+TEST_F(SettingStoreTest, TheSettingThatIsShippedIsNoChange) {
+  TunedSetting shipped = SettingOf("k");
+  shipped.hardware = Avx2Processor().HardwareKey();
+  SettingStore store(
+      {.folder = root_ + "/a", .now = [] { return absl::UnixEpoch(); }, .shipped = {shipped}});
+  const uint64_t before = store.last_change();
+  Put(store, shipped);
+  EXPECT_EQ(store.last_change(), before);
+}
+
+TEST_F(SettingStoreTest, AShippedSettingIsANeighbour) {
+  TunedSetting shipped = SettingOf("");
+  shipped.kernel = "buffer b0 float32[8] write\nstage r0:8\n  b0[r0] = 1:float32\n";
+  SettingStore store(
+      {.folder = root_ + "/a", .now = [] { return absl::UnixEpoch(); }, .shipped = {shipped}});
+  EXPECT_EQ(store.NearestSetting("buffer b0 float32[9] write\nstage r0:9\n  b0[r0] = 1:float32\n",
+                                 shipped.hardware),
+            shipped.setting);
+}
+
 TEST_F(SettingStoreTest, AsManyEarlierSettingsAreKeptAsAreAllowed) {
   auto store = Open();
   TunedSetting tuned = SettingOf("k");

@@ -66,15 +66,20 @@ KernelShape ShapeOf(const std::string& kernel) {
   return shape;
 }
 
-double DistanceOf(const KernelShape& one, const KernelShape& other) {
-  if (one.outline != other.outline || one.extents.size() != other.extents.size())
-    return kNotSimilar;
-  double distance = one.structure == other.structure ? 0 : kOtherStructure;
-  for (size_t i = 0; i < one.extents.size(); ++i) {
-    if (one.extents[i] <= 0 || other.extents[i] <= 0) return kNotSimilar;
-    distance += std::abs(std::log2(one.extents[i] / other.extents[i]));
+double DistanceOf(const std::vector<double>& one, const std::vector<double>& other,
+                  bool has_same_structure) {
+  if (one.size() != other.size()) return kNotSimilar;
+  double distance = has_same_structure ? 0 : kOtherStructure;
+  for (size_t i = 0; i < one.size(); ++i) {
+    if (one[i] <= 0 || other[i] <= 0) return kNotSimilar;
+    distance += std::abs(std::log2(one[i] / other[i]));
   }
   return distance;
+}
+
+double DistanceOf(const KernelShape& one, const KernelShape& other) {
+  if (one.outline != other.outline) return kNotSimilar;
+  return DistanceOf(one.extents, other.extents, one.structure == other.structure);
 }
 
 }  // namespace kiln::tuner

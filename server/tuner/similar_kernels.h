@@ -21,6 +21,10 @@ KernelShape ShapeOf(const std::string& kernel);
 
 inline constexpr double kNotSimilar = std::numeric_limits<double>::infinity();
 
+// Returns DistanceOf two kernels with the same outline, which have these extents.
+double DistanceOf(const std::vector<double>& one, const std::vector<double>& other,
+                  bool has_same_structure);
+
 // Returns the sum of the binary logarithms of the ratios of the loops' extents, and more than for
 // any two kernels of one structure if only their outlines are the same. kNotSimilar: their loops
 // have nothing in common, so that a setting of one means nothing for the other.

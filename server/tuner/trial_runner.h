@@ -3,6 +3,7 @@
 #define KILN_SERVER_TUNER_TRIAL_RUNNER_H_
 
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <memory>
 #include <vector>
@@ -69,6 +70,13 @@ class TrialRunner {
   // with ABORTED. Thread-safe. An implementation that holds nothing may ignore both.
   virtual void Pause() {}
   virtual void Resume() {}
+
+  // From now on the runner also pauses by itself, until Resume, when a user's allocation needs the
+  // memory that it holds of the device. It then calls `on_yield`, on the user's thread and with
+  // locks held: it returns quickly, and calls nothing of the runner. Null: the runner keeps its
+  // memory, and calls nothing once this has returned. An implementation that holds no memory of a
+  // device may ignore it.
+  virtual void SetOnYield(std::function<void()> on_yield) {}
 
   // Returns the device's error if it refuses the image. The runner must outlive the trial.
   virtual absl::StatusOr<std::unique_ptr<Trial>> Load(const drivers::KernelImage& image) = 0;

@@ -316,7 +316,7 @@ class Tuner::Work {
     return [this](const workers::KernelJob& job) -> absl::StatusOr<drivers::KernelImage> {
       control_->AwaitResume();
       if (IsCancelled()) return absl::CancelledError("the tuning has ended");
-      return options_.compile ? options_.compile(job) : parts_.compile(job);
+      return parts_.compile(job);
     };
   }
 
@@ -465,17 +465,19 @@ absl::StatusOr<std::unique_ptr<Tuner::Claim>> Tuner::Begin(
   }
   absl::MutexLock lock(&mutex_);
   if (stopped_) return Stopped();
-  std::vector<Ongoing*> idle;
+  std::vector<Ongoing*> superseded;
   for (auto& [id, other] : claims_) {
     if (other.is_superseded) continue;
+    // One that was told to end measures nothing more.
+    const bool goes_first = info.origin == Origin::kAsked && other.info.origin == Origin::kIdle;
+    const bool may_supersede = goes_first || other.info.control->is_cancelled();
     for (const runtime::ManagedDevice* device : other.devices) {
       if (absl::c_find(devices, device) == devices.end()) continue;
-      if (other.info.origin != Origin::kIdle || info.origin == Origin::kIdle)
-        return AlreadyTuning(*device, other.info, info.user);
-      idle.push_back(&other);
+      if (!may_supersede) return AlreadyTuning(*device, other.info, info.user);
+      superseded.push_back(&other);
     }
   }
-  for (Ongoing* other : idle) {
+  for (Ongoing* other : superseded) {
     other->is_superseded = true;
     other->info.control->Cancel(Superseded());
   }

@@ -79,8 +79,6 @@ struct TuneOptions {
   std::shared_ptr<memory::Account> host = nullptr;
   std::function<void(const TuneProgress&)> on_progress = nullptr;  // may be null
   std::shared_ptr<TuningControl> control = nullptr;                // may be null
-  // Compiles candidates instead of the tuner's function. Null: that does.
-  workers::CompileFunction compile = nullptr;
   Origin origin = Origin::kAsked;
 };
 
@@ -111,6 +109,7 @@ class Tuner {
  public:
   struct Options {
     SettingStore* store = nullptr;
+    // Compiles candidates, in a way that users' work does not wait for.
     workers::CompileFunction compile;
     MakeTrialRunner make_runner;
     metrics::Metrics* metrics = nullptr;
@@ -148,7 +147,7 @@ class Tuner {
   // FAILED_PRECONDITION: a device computes nothing, so that it cannot be tuned. UNAVAILABLE: it
   // takes no new work, the tuner has stopped, or another program is being tuned there, which the
   // message names by its digest if it is the same user's. But what a user asks for cancels what
-  // the daemon does for itself.
+  // the daemon does for itself, and one that was cancelled is in nobody's way.
   absl::StatusOr<std::unique_ptr<Claim>> Begin(std::vector<runtime::ManagedDevice*> devices,
                                                TuningInfo info) ABSL_LOCKS_EXCLUDED(mutex_);
 

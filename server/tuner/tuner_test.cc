@@ -436,6 +436,18 @@ TEST_F(TunerTest, OneProgramIsTunedOnADeviceAtATime) {
   EXPECT_TRUE(tuner_->Begin({&other_, &device_}, Asked("def")).ok());
 }
 
+// Its client may begin another one before it has noticed.
+TEST_F(TunerTest, ATuningThatWasCancelledIsInNobodysWay) {
+  const TuningInfo cancelled = Asked("abc");
+  auto first = tuner_->Begin({&device_}, cancelled);
+  ASSERT_TRUE(first.ok()) << first.status();
+  cancelled.control->Cancel();
+  auto second = tuner_->Begin({&device_}, Asked("def"));
+  ASSERT_TRUE(second.ok()) << second.status();
+  first->reset();
+  EXPECT_EQ(errors::Reason(tuner_->Begin({&device_}, Asked("ghi")).status()), "ALREADY_TUNING");
+}
+
 TEST_F(TunerTest, AnotherUsersProgramIsNotNamed) {
   TuningInfo anns = Asked("abc"), bobs = Asked("def");
   anns.user = "ann";

@@ -49,6 +49,7 @@ void TuningControl::SetRunner(TrialRunner* runner) {
   absl::MutexLock lock(&mutex_);
   runner_ = runner;
   if (runner_ == nullptr) return;
+  if (on_yield_) runner_->SetOnYield(on_yield_);
   if (!status_.ok()) runner_->Stop(status_);
   if (is_paused_) runner_->Pause();
 }

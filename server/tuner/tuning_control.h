@@ -2,6 +2,9 @@
 #ifndef KILN_SERVER_TUNER_TUNING_CONTROL_H_
 #define KILN_SERVER_TUNER_TUNING_CONTROL_H_
 
+#include <functional>
+#include <utility>
+
 #include "absl/base/thread_annotations.h"
 #include "absl/status/status.h"
 #include "absl/synchronization/mutex.h"
@@ -13,6 +16,11 @@ namespace kiln::tuner {
 // Thread-safe. Reaches also a candidate that hangs.
 class TuningControl {
  public:
+  TuningControl() = default;
+  // The runner of candidates yields its memory to users' allocations, and calls `on_yield` then
+  // (TrialRunner::SetOnYield). Then call Pause, and Resume when it may go on.
+  explicit TuningControl(std::function<void()> on_yield) : on_yield_(std::move(on_yield)) {}
+
   // Ends the tuning soon. The first reason counts.
   void Cancel(const absl::Status& why = absl::CancelledError("the tuning was cancelled"))
       ABSL_LOCKS_EXCLUDED(mutex_);
@@ -36,6 +44,7 @@ class TuningControl {
  private:
   bool GoesOn() const ABSL_SHARED_LOCKS_REQUIRED(mutex_) { return !is_paused_ || !status_.ok(); }
 
+  const std::function<void()> on_yield_;  // null: it keeps its memory
   mutable absl::Mutex mutex_;
   absl::Status status_ ABSL_GUARDED_BY(mutex_);
   bool is_paused_ ABSL_GUARDED_BY(mutex_) = false;

@@ -13,6 +13,7 @@
 //   --minutes N         stops after this long
 //   --points N          of a kernel's loops, at most, in millions; batches are reduced to fit
 //   --schedules N       random ones for each kernel of --random and target
+//   --settings N        random settings for each kernel and target, by default none
 //   --reference N       points that the plain schedule computes of a kernel, in millions
 // and --networks a list of names, or of parts of names. The exit status is 0 if nothing differs.
 #include <algorithm>
@@ -53,6 +54,7 @@ struct Arguments {
   int64_t points = 0;
   int64_t reference = 0;
   int schedules = 1;
+  int settings = 0;
 };
 
 bool ReadFlag(const std::string& flag, const std::string& value, Arguments* arguments) {
@@ -65,6 +67,7 @@ bool ReadFlag(const std::string& flag, const std::string& value, Arguments* argu
   if (flag == "--minutes") return absl::SimpleAtoi(value, &arguments->minutes);
   if (flag == "--points") return absl::SimpleAtoi(value, &arguments->points);
   if (flag == "--schedules") return absl::SimpleAtoi(value, &arguments->schedules);
+  if (flag == "--settings") return absl::SimpleAtoi(value, &arguments->settings);
   if (flag == "--reference") return absl::SimpleAtoi(value, &arguments->reference);
   if (flag == "--part") {
     const std::vector<std::string> numbers = absl::StrSplit(value, '/');
@@ -249,7 +252,7 @@ int Main(int argc, char** argv) {
     std::cerr << "usage: " << argv[0]
               << " --networks all|NAME,… | --random N | --replay FILE [--lanes 4,8,16] "
                  "[--dtypes float32,…] [--seed N] [--part I/N] [--minutes N] [--points N] "
-                 "[--reference N] [--schedules N]\n";
+                 "[--reference N] [--schedules N] [--settings N]\n";
     return 2;
   }
   if (arguments.points == 0) arguments.points = is_random ? 20 : 400;
@@ -257,6 +260,7 @@ int Main(int argc, char** argv) {
   SweepOptions options;
   options.lanes = arguments.lanes;
   options.random_schedules = is_random ? arguments.schedules : 0;
+  options.random_settings = arguments.settings;
   options.comparison = {static_cast<uint64_t>(arguments.seed), arguments.reference * kMillion};
   PrintCaseOnCrash();
   Program program(arguments, options);

@@ -6,7 +6,10 @@
 #include <utility>
 
 #include "compiler/ir/str_cat.h"
+#include "compiler/proof/prove.h"
+#include "compiler/schedule/apply/apply.h"
 #include "compiler/search/heuristics/heuristic.h"
+#include "compiler/search/testing/random_setting.h"
 #include "tests/full_size/lanes.h"
 #include "tests/full_size/random_schedule.h"
 
@@ -58,6 +61,8 @@ class Trial {
         ++counts_.random;
         Check("a random schedule", drawn.schedule, target);
       }
+      const search::Space space(kernel_, target, search::Machine::kLanes);
+      for (int i = 0; i < options_.random_settings; ++i) CheckSetting(space, target);
     }
     counts_.exact += comparison_.exact();
     counts_.sampled += !comparison_.complete();
@@ -71,6 +76,19 @@ class Trial {
   void SetCase(const std::string& what, const schedule::Schedule& schedule) {
     case_in_work = StrCat("\n", label_, ", ", what, "\nkernel\n", text_, "schedule\n",
                           schedule::Print(schedule), "\n");
+  }
+
+  void CheckSetting(const search::Space& space, const drivers::Target& target) {
+    const search::Setting setting = search::RandomSetting(space, random_);
+    const schedule::Schedule schedule = *space.Write(setting);
+    const std::string what = StrCat("a random setting\n", search::Print(setting));
+    ++counts_.settings;
+    const auto program = schedule::Apply(kernel_, schedule);
+    const absl::Status proof =
+        program.ok() ? proof::Prove(kernel_, schedule, *program) : program.status();
+    if (proof.ok()) return Check(what, schedule, target);
+    SetCase(what, schedule);
+    Failure(proof.ToString());
   }
 
   void Check(const std::string& what, const schedule::Schedule& schedule,
@@ -117,11 +135,11 @@ std::string Sweep::Try(const std::string& text, const std::string& label) {
 std::string Sweep::Summary() const {
   const Counts& c = counts_;
   return StrCat(c.kernels, " kernels, ", c.comparisons, " comparisons with the plain schedule (",
-                c.random, " of random schedules, ", c.refused, " drafts refused, ", c.disproved,
-                " of them by the proof), ", c.failures, " different; ", c.exact,
-                " kernels without tolerance, ", c.sampled, " compared in parts, ", c.positive,
-                " without negative inputs; ", c.elements, " elements, ", c.skipped,
-                " without a bound");
+                c.random, " of random schedules, ", c.settings, " of random settings, ", c.refused,
+                " drafts refused, ", c.disproved, " of them by the proof), ", c.failures,
+                " different; ", c.exact, " kernels without tolerance, ", c.sampled,
+                " compared in parts, ", c.positive, " without negative inputs; ", c.elements,
+                " elements, ", c.skipped, " without a bound");
 }
 
 void PrintCaseOnCrash() {

@@ -15,6 +15,7 @@ namespace kiln::full_size {
 struct SweepOptions {
   std::vector<int> lanes;    // of the targets
   int random_schedules = 0;  // in addition to the chosen one, for each target
+  int random_settings = 0;   // the same; their schedules must satisfy the proof
   ComparisonOptions comparison;
 };
 
@@ -22,6 +23,7 @@ struct Counts {
   int64_t kernels = 0;      // distinct
   int64_t comparisons = 0;  // of a schedule with the plain one
   int64_t random = 0;       // those of them with a random schedule
+  int64_t settings = 0;     // those of them with the schedule of a random setting
   int64_t refused = 0;      // drafts of random schedules
   int64_t disproved = 0;    // those of them that the proof refused
   int64_t exact = 0;        // kernels whose results must be equal

@@ -16,19 +16,6 @@
 namespace kiln::golden {
 namespace {
 
-absl::Status AddKernels(const graph::Graph& graph, const DescribedDevice& device,
-                        ir::Context& context, std::vector<kernel::Kernel>* kernels) {
-  std::vector<compiler::PassReport> reports;
-  auto state = compiler::RunPasses(graph, device.target, {.first = "normalize"}, {}, &reports);
-  if (!state.ok()) return state.status();
-  for (size_t i = 0; i < state->partition.groups.size(); ++i) {
-    auto lowered = kernel::Lower(state->partition, static_cast<int>(i), context);
-    if (!lowered.ok()) return lowered.status();
-    kernels->push_back(lowered->kernel);
-  }
-  return absl::OkStatus();
-}
-
 // A product of short floats, which matrix units take.
 absl::StatusOr<kernel::Kernel> HalfMatmul(int rows, int columns, int terms, ir::Context& context) {
   return kernel::ParseKernel(
@@ -41,6 +28,21 @@ absl::StatusOr<kernel::Kernel> HalfMatmul(int rows, int columns, int terms, ir::
 }
 
 }  // namespace
+
+absl::StatusOr<std::vector<kernel::Kernel>> KernelsOf(const graph::Graph& graph,
+                                                      const drivers::Target& target,
+                                                      ir::Context& context) {
+  std::vector<compiler::PassReport> reports;
+  auto state = compiler::RunPasses(graph, target, {.first = "normalize"}, {}, &reports);
+  if (!state.ok()) return state.status();
+  std::vector<kernel::Kernel> kernels;
+  for (size_t i = 0; i < state->partition.groups.size(); ++i) {
+    auto lowered = kernel::Lower(state->partition, static_cast<int>(i), context);
+    if (!lowered.ok()) return lowered.status();
+    kernels.push_back(lowered->kernel);
+  }
+  return kernels;
+}
 
 absl::StatusOr<std::vector<kernel::Kernel>> KnownKernels(const DescribedDevice& device,
                                                          ir::Context& context) {
@@ -62,8 +64,9 @@ absl::StatusOr<std::vector<kernel::Kernel>> KnownKernels(const DescribedDevice& 
     kernels.push_back(*std::move(kernel));
   }
   for (const KnownGraph& known : KnownGraphs()) {
-    const absl::Status status = AddKernels(known.graph, device, context, &kernels);
-    if (!status.ok()) return status;
+    auto of_graph = KernelsOf(known.graph, device.target, context);
+    if (!of_graph.ok()) return of_graph.status();
+    kernels.insert(kernels.end(), of_graph->begin(), of_graph->end());
   }
   return kernels;
 }
@@ -71,17 +74,13 @@ absl::StatusOr<std::vector<kernel::Kernel>> KnownKernels(const DescribedDevice& 
 absl::StatusOr<std::vector<kernel::Kernel>> RandomKernels(uint64_t seed,
                                                           const DescribedDevice& device,
                                                           ir::Context& context) {
-  std::vector<kernel::Kernel> kernels;
   numerics::RandomGraphOptions options;
   options.seed = seed;
   options.wide = seed % 2 == 0;
   const numerics::RandomGraph random = numerics::MakeRandomGradientGraph(options);
   auto differentiated = autodiff::Differentiate(random.graph);
   if (!differentiated.ok()) return differentiated.status();
-  const absl::Status status =
-      AddKernels(graph::Simplify(graph::Widen(*differentiated)), device, context, &kernels);
-  if (!status.ok()) return status;
-  return kernels;
+  return KernelsOf(graph::Simplify(graph::Widen(*differentiated)), device.target, context);
 }
 
 }  // namespace kiln::golden

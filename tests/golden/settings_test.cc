@@ -1,21 +1,19 @@
 // The space of settings, on all kernels of known graphs and on random kernels, for each kind of
 // device: every setting is refused with a reason, or gives a schedule that the proof accepts.
-#include <algorithm>
-#include <cmath>
 #include <random>
 #include <string>
 
 #include "absl/strings/str_cat.h"
-#include "compiler/proof/prove.h"
-#include "compiler/schedule/apply/apply.h"
 #include "compiler/search/heuristics/heuristic.h"
 #include "compiler/search/heuristics/thread_chooser.h"
 #include "compiler/search/space.h"
+#include "compiler/search/testing/random_setting.h"
 #include "gtest/gtest.h"
 #include "tests/environment.h"
 #include "tests/golden/device_kernels.h"
 #include "tests/golden/devices.h"
 #include "tests/golden/golden_file.h"
+#include "tests/golden/setting_checks.h"
 
 namespace kiln::golden {
 namespace {
@@ -30,46 +28,6 @@ search::Machine MachineOf(const DescribedDevice& device) {
 schedule::Schedule Heuristic(const kernel::Kernel& kernel, const DescribedDevice& device) {
   return device.lanes_are_threads ? search::ChooseThreads(kernel, device.target)
                                   : search::Choose(kernel, device.target);
-}
-
-// Returns an empty text if the schedule computes the kernel, and its text is complete.
-std::string Fault(const kernel::Kernel& kernel, const schedule::Schedule& schedule) {
-  const std::string text = schedule::Print(schedule);
-  const auto again = schedule::Parse(text);
-  if (!again.ok() || schedule::Print(*again) != text) return "its text does not read back";
-  const auto program = schedule::Apply(kernel, schedule);
-  if (!program.ok()) return program.status().ToString();
-  const absl::Status proof = proof::Prove(kernel, schedule, *program);
-  return proof.ok() ? "" : proof.ToString();
-}
-
-// Returns an empty text if the space refuses the setting or its schedule is right.
-std::string FaultOf(const kernel::Kernel& kernel, const Space& space, const Setting& setting,
-                    int* legal) {
-  std::string fault;
-  const auto schedule = space.Write(setting);
-  if (schedule.ok()) {
-    ++*legal;
-    fault = Fault(kernel, *schedule);
-    // A cost model can compare it.
-    const auto features = space.FeaturesOf(*schedule);
-    if (!features.ok()) fault = features.status().ToString();
-    for (const double feature : features.value_or(search::Features()))
-      if (!std::isfinite(feature)) fault = "a feature is no number";
-  } else if (schedule.status().message().empty()) {
-    fault = "it is refused without a reason";
-  }
-  if (fault.empty()) return "";
-  return absl::StrCat(fault, "\n", search::Print(setting), kernel::Print(kernel),
-                      schedule.ok() ? schedule::Print(*schedule) : "");
-}
-
-Setting Anywhere(const Space& space, Setting setting, std::mt19937_64& random) {
-  for (const auto& [part, knob] : space.Knobs(setting)) {
-    if (knob.knob == search::Knob::kForm || random() % 3 != 0) continue;
-    setting.parts[part].Set(knob.knob, knob.values[random() % knob.values.size()]);
-  }
-  return setting;
 }
 
 void ExpectReadsBack(const Setting& setting) {
@@ -91,7 +49,8 @@ void TrySettings(const kernel::Kernel& kernel, const DescribedDevice& device, in
     const Setting& next = neighbours[random() % neighbours.size()];
     ASSERT_EQ(FaultOf(kernel, space, next, legal), "") << device.name;
     if (space.Write(next).ok()) here = next;
-    ASSERT_EQ(FaultOf(kernel, space, Anywhere(space, here, random), legal), "") << device.name;
+    ASSERT_EQ(FaultOf(kernel, space, search::Scattered(space, here, random), legal), "")
+        << device.name;
   }
   ExpectReadsBack(here);
   std::vector<std::string> ignored;

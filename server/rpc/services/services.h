@@ -23,6 +23,7 @@
 #include "server/buffers/blob_store.h"
 #include "server/cache/kernel_cache.h"
 #include "server/clock/clock.h"
+#include "server/fairness/host_work.h"
 #include "server/memory/host_memory.h"
 #include "server/metrics/metrics.h"
 #include "server/quota/limit_store.h"
@@ -70,6 +71,7 @@ struct BlobServiceParts : ServiceParts {
   runtime::FairPool* digests = nullptr;
   OpenUploads* open_uploads = nullptr;
   OpenCalls* open_calls = nullptr;
+  fairness::HostWork* host_work = nullptr;
 };
 struct ProgramServiceParts : ServiceParts {
   runtime::ProgramCache* programs = nullptr;

@@ -197,6 +197,7 @@ class UploadReader : public grpc::ServerReadReactor<grpc::ByteBuffer>, public Op
     if (const auto caller = parts_.access->Caller(context_); !caller.ok()) return caller.status();
     if (absl::Status status = session_->CheckOpen(); !status.ok()) return status;
     session_->RenewLease();
+    parts_.host_work->Touch();
     int64_t bytes = 0;
     for (const absl::string_view piece : request_.data) bytes += static_cast<int64_t>(piece.size());
     parts_.metrics->Received(bytes);

@@ -13,7 +13,7 @@ const memory::Account* UserOf(const memory::Account* account) {
 }  // namespace
 
 absl::Status CompileThreads::Ask(const memory::Account* account, std::function<void()> task) {
-  if (pool_.TrySchedule(UserOf(account), options_.waiting_of_one, std::move(task)))
+  if (pool_.TrySchedule(UserOf(account), options_.waiting_of_one, Counted(std::move(task))))
     return absl::OkStatus();
   return errors::WithReason(
       absl::ResourceExhaustedError(absl::StrCat(
@@ -25,7 +25,14 @@ absl::Status CompileThreads::Ask(const memory::Account* account, std::function<v
 }
 
 void CompileThreads::Schedule(const memory::Account* account, std::function<void()> task) {
-  pool_.Schedule(UserOf(account), std::move(task));
+  pool_.Schedule(UserOf(account), Counted(std::move(task)));
+}
+
+std::function<void()> CompileThreads::Counted(std::function<void()> task) const {
+  return [work = options_.host_work, task = std::move(task)] {
+    const fairness::HostWork::Piece piece(work);
+    task();
+  };
 }
 
 absl::Status CompileThreads::status() const {

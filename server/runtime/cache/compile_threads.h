@@ -7,6 +7,7 @@
 #include <functional>
 
 #include "absl/status/status.h"
+#include "server/fairness/host_work.h"
 #include "server/memory/host_memory.h"
 #include "server/runtime/cache/fair_pool.h"
 
@@ -21,6 +22,8 @@ class CompileThreads {
     int threads = 8;
     int threads_of_one = 2;        // maximum that run at once for one user
     size_t waiting_of_one = 1024;  // maximum queued by Ask for one user
+    // Tasks that run count there. May be null.
+    fairness::HostWork* host_work = nullptr;
   };
 
   explicit CompileThreads(const Options& options)
@@ -39,6 +42,8 @@ class CompileThreads {
   absl::Status status() const;
 
  private:
+  std::function<void()> Counted(std::function<void()> task) const;
+
   const Options options_;
   std::atomic<bool> stopped_{false};
   FairPool pool_;  // last: its tasks use all members above

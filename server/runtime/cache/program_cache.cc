@@ -183,30 +183,7 @@ void ProgramCache::BindOrCompile(const Request& request, const VariablePrograms:
 
 void ProgramCache::Finish(const Request& request, Result result, bool shared) {
   Payer next(nullptr);
-  const std::shared_ptr<Program> program = result.ok() ? (*result)->program : nullptr;
-  const SettingsChange newest = settings();
-  const bool is_outdated = program && HasBecomeOutdated(request, *program);
-  if (is_outdated) {
-    by_digest_.Supersede({program});
-    request.variables->Forget();
-  }
-  {
-    ProgramsBySource::Dropped replaced;  // outlives the lock: programs unload
-    absl::MutexLock lock(&mutex_);
-    const ProgramsBySource::Key key = KeyOf(request);
-    // Not null: entries that compile are not evicted.
-    ProgramsBySource::Entry* const entry = by_source_.Find(key);
-    KILN_CHECK(entry != nullptr && entry->compiling) << key.source;
-    KILN_CHECK_EQ(entry->future, request.future) << key.source;
-    if (LacksHostMemory(result.status())) next = entry->payers.Next();
-    if (result.ok() && !is_outdated) {
-      replaced = by_source_.EndCompiling(key, shared);
-      if (!request.is_old) entry->last_change = newest;
-    } else if (!next.account()) {
-      // Not kept: a failure for lack of memory or of a file may not happen the next time, and an
-      // outdated program is for those who asked for it before.
-      by_source_.Erase(key);
-    }
+  while (!TryEnd(request, result, shared, &next)) {
   }
   if (!next.account()) {
     // If the program existed already, its first run does not belong to this call.
@@ -216,8 +193,6 @@ void ProgramCache::Finish(const Request& request, Result result, bool shared) {
       request.first_call->End();
     }
     request.future->Resolve(std::move(result));
-    // A DropOutdated that began in between has not seen the program in the future.
-    if (program && !is_outdated && HasBecomeOutdated(request, *program)) DropOutdated({program});
     return;
   }
   request.first_call->Begin("wait_for_thread");
@@ -225,6 +200,42 @@ void ProgramCache::Finish(const Request& request, Result result, bool shared) {
   again.payer = std::move(next);
   const memory::Account* const payer = again.payer.account().get();
   threads_.Schedule(payer, Task(std::move(again)));
+}
+
+bool ProgramCache::TryEnd(const Request& request, const Result& result, bool shared, Payer* next) {
+  const std::shared_ptr<Program> program = result.ok() ? (*result)->program : nullptr;
+  SettingsChange newest = 0;
+  int64_t changes = 0;
+  {
+    absl::MutexLock lock(&mutex_);
+    newest = settings();
+    changes = settings_changes_;
+  }
+  // Reads the store, so it is not done with the lock held.
+  const bool is_outdated = program && !request.is_old && changes != request.settings_changes &&
+                           compiler_.IsOutdated(*program, newest);
+  if (is_outdated) {
+    by_digest_.Supersede({program});
+    request.variables->Forget();
+  }
+  ProgramsBySource::Dropped replaced;  // outlives the lock: programs unload
+  absl::MutexLock lock(&mutex_);
+  if (program && !request.is_old && changes != settings_changes_) return false;
+  const ProgramsBySource::Key key = KeyOf(request);
+  // Not null: entries that compile are not evicted.
+  ProgramsBySource::Entry* const entry = by_source_.Find(key);
+  KILN_CHECK(entry != nullptr && entry->compiling) << key.source;
+  KILN_CHECK_EQ(entry->future, request.future) << key.source;
+  if (LacksHostMemory(result.status())) *next = entry->payers.Next();
+  if (result.ok() && !is_outdated) {
+    replaced = by_source_.EndCompiling(key, shared, *result);
+    if (!request.is_old) entry->last_change = newest;
+  } else if (!next->account()) {
+    // Not kept: a failure for lack of memory or of a file may not happen the next time, and an
+    // outdated program is for those who asked for it before.
+    by_source_.Erase(key);
+  }
+  return true;
 }
 
 void ProgramCache::BindAhead(const Request& request, const VariableProgram& program) {
@@ -257,15 +268,6 @@ void ProgramCache::DropUnused(absl::Time now, absl::Duration limit) {
   ProgramsBySource::Dropped dropped;  // outlives the lock: programs unload
   absl::MutexLock lock(&mutex_);
   dropped = by_source_.DropUnused(now, limit);
-}
-
-bool ProgramCache::HasBecomeOutdated(const Request& request, const Program& program) {
-  if (request.is_old) return false;
-  {
-    absl::MutexLock lock(&mutex_);
-    if (request.settings_changes == settings_changes_) return false;
-  }
-  return compiler_.IsOutdated(program, settings());
 }
 
 void ProgramCache::DropOutdated() {

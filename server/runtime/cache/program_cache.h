@@ -137,13 +137,15 @@ class ProgramCache {
   // Answers the request. If the payer lacks the host memory, schedules the compilation again at the
   // expense of the next account that waits. `shared`: the program serves other bindings, too.
   void Finish(const Request& request, Result result, bool shared) ABSL_LOCKS_EXCLUDED(mutex_);
+  // Ends the request's entry, which is not kept if settings have changed since the request began
+  // and the program has old ones. Returns false, without a change, if settings change meanwhile.
+  // Sets `next` to the account for which the compilation is scheduled again, if there is one.
+  bool TryEnd(const Request& request, const Result& result, bool shared, Payer* next)
+      ABSL_LOCKS_EXCLUDED(mutex_);
   // If the variable counts up, binds the values that will be asked for next.
   void BindAhead(const Request& request, const VariableProgram& program)
       ABSL_LOCKS_EXCLUDED(mutex_);
   void DropOutdated(const std::vector<std::shared_ptr<Program>>& programs)
-      ABSL_LOCKS_EXCLUDED(mutex_);
-  // Whether settings have changed since the request began, and the program has old ones.
-  bool HasBecomeOutdated(const Request& request, const Program& program)
       ABSL_LOCKS_EXCLUDED(mutex_);
   // Finds the entry for the request, or sets how it is to be made.
   ProgramsBySource::Entry* Find(Request* request) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);

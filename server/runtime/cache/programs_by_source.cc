@@ -41,6 +41,7 @@ ProgramsBySource::Entry& ProgramsBySource::Add(const Key& key) {
 bool ProgramsBySource::AddShared(const Key& key, std::shared_ptr<const BoundProgram> program) {
   if (entries_.contains(key)) return false;
   Entry entry = MakeEntry(key);
+  entry.program = program;
   entry.future->Resolve(std::move(program));
   entry.shared = true;
   CountShared(key, 1);
@@ -61,12 +62,14 @@ ProgramsBySource::Entry ProgramsBySource::MakeEntry(const Key& key) {
   return entry;
 }
 
-ProgramsBySource::Dropped ProgramsBySource::EndCompiling(const Key& key, bool shared) {
+ProgramsBySource::Dropped ProgramsBySource::EndCompiling(
+    const Key& key, bool shared, std::shared_ptr<const BoundProgram> program) {
   const auto found = entries_.find(key);
   KILN_CHECK(found != entries_.end()) << key.source << " on " << key.device;
   Entry& entry = found->second;
   KILN_CHECK(entry.compiling) << key.source << " on " << key.device;
   entry.compiling = false;
+  entry.program = std::move(program);
   entry.payers = {};
   entry.compile = nullptr;
   if (shared && !entry.shared) CountShared(key, 1);
@@ -106,7 +109,7 @@ void ProgramsBySource::Validate() const {
     KILN_CHECK_LE(entry.used, uses_) << key.source;
     // Only what compiles keeps the task, which keeps the source and an account.
     KILN_CHECK(entry.compiling || entry.compile == nullptr) << key.source;
-    KILN_CHECK(!entry.compiling || !entry.shared) << key.source;
+    KILN_CHECK(!entry.compiling || (!entry.shared && !entry.program)) << key.source;
     if (entry.shared) {
       ++shared;
       ++shared_of[{key.device, key.source}];
@@ -172,10 +175,8 @@ ProgramsBySource::Dropped ProgramsBySource::DropUnused(absl::Time now, absl::Dur
 
 bool ProgramsBySource::HasOneOf(const Entry& entry,
                                 const std::vector<std::shared_ptr<Program>>& programs) {
-  if (entry.compiling || !entry.future->resolved()) return false;
-  const auto& result = entry.future->result();
-  return result.ok() &&
-         std::find(programs.begin(), programs.end(), (*result)->program) != programs.end();
+  return entry.program &&
+         std::find(programs.begin(), programs.end(), entry.program->program) != programs.end();
 }
 
 std::vector<std::shared_ptr<VariablePrograms>> ProgramsBySource::VariablesOf(

@@ -43,6 +43,8 @@ class ProgramsBySource {
     PayersInTurn payers;            // while it compiles
     std::function<void()> compile;  // while it compiles; queued for each waiting user
     bool compiling = false;
+    // Set once it has compiled, before the future is resolved to it.
+    std::shared_ptr<const BoundProgram> program;
     // After any of these changes, the program has the same settings.
     SettingsChange first_change = 0;
     SettingsChange last_change = 0;
@@ -70,9 +72,9 @@ class ProgramsBySource {
   Entry& Add(const Key& key);
   // Adds an entry that is ready. Returns false, and changes nothing, if `key` is there already.
   bool AddShared(const Key& key, std::shared_ptr<const BoundProgram> program);
-  // Requires: `key` is there. It no longer compiles. Returns the outdated entry that it replaces,
-  // if that is idle.
-  Dropped EndCompiling(const Key& key, bool shared);
+  // Requires: `key` is there. It no longer compiles, and its future is resolved to `program`
+  // later, if not null. Returns the outdated entry that it replaces, if that is idle.
+  Dropped EndCompiling(const Key& key, bool shared, std::shared_ptr<const BoundProgram> program);
   void Erase(const Key& key);
 
   // Drops the least recently used idle entries beyond the limits.
@@ -113,7 +115,7 @@ class ProgramsBySource {
   // The key of an outdated entry, under which no client's source is.
   static Key OutdatedKey(Key key);
   static bool IsOutdated(const Key& key);
-  // Whether the entry is ready, with one of the programs.
+  // Whether the entry has compiled, and has one of the programs.
   static bool HasOneOf(const Entry& entry, const std::vector<std::shared_ptr<Program>>& programs);
   // Requires: `entry` is idle.
   static bool IsOf(const Entry& entry, const std::string& user);

@@ -25,8 +25,8 @@ std::shared_ptr<ProgramFuture> Add(ProgramsBySource& table, const Key& key,
   ProgramsBySource::Entry& entry = table.Add(key);
   auto bound = std::make_shared<BoundProgram>();
   bound->program = std::move(program);
-  entry.future->Resolve(std::move(bound));
-  table.EndCompiling(key, false);
+  entry.future->Resolve(bound);
+  table.EndCompiling(key, false, bound);
   return entry.future;
 }
 
@@ -54,7 +54,7 @@ TEST(ProgramsBySource, OutdatedProgramsStayUntilTheyAreReplaced) {
   ProgramsBySource table({/*idle_programs=*/2, /*idle_bindings=*/100});
   for (const char* source : {"a", "b"}) Add(table, KeyOf(source));
   table.Add(KeyOf("other")).future->Resolve(absl::InternalError("it has no program"));
-  table.EndCompiling(KeyOf("other"), false);
+  table.EndCompiling(KeyOf("other"), false, nullptr);
   EXPECT_TRUE(table.SetOutdated(kAdded).empty());
   EXPECT_THAT(Has(table, {KeyOf("a"), KeyOf("b"), KeyOf("other")}),
               ElementsAre(false, false, true));
@@ -64,7 +64,7 @@ TEST(ProgramsBySource, OutdatedProgramsStayUntilTheyAreReplaced) {
   EXPECT_EQ(table.EvictIdle().size(), 1);
   EXPECT_TRUE(table.EvictIdle().empty());
   table.Add(KeyOf("b"));
-  EXPECT_EQ(table.EndCompiling(KeyOf("b"), false).size(), 1);
+  EXPECT_EQ(table.EndCompiling(KeyOf("b"), false, nullptr).size(), 1);
   EXPECT_THAT(Has(table, {KeyOf("b"), KeyOf("other")}), ElementsAre(true, true));
   EXPECT_TRUE(table.EvictIdle().empty());
 }
@@ -136,7 +136,7 @@ TEST(ProgramsBySource, BindingsOfOneProgramHaveALimitOfTheirOwn) {
   // An entry that was compiled to be bound counts as well.
   ProgramsBySource::Entry& entry = table.Add(KeyOf(9));
   entry.future->Resolve(bound);
-  table.EndCompiling(KeyOf(9), true);
+  table.EndCompiling(KeyOf(9), true, std::make_shared<BoundProgram>());
   EXPECT_EQ(table.EvictIdle().size(), 2) << "a quarter of the limit at once";
   EXPECT_THAT(Has(table, {KeyOf("own"), KeyOf(1), KeyOf(2), KeyOf(3), KeyOf(9)}),
               ElementsAre(true, false, false, true, true));

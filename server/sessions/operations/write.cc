@@ -81,6 +81,11 @@ absl::Status FindBlobs(SessionState& session, uint64_t sequence, const Write& wr
   return absl::OkStatus();
 }
 
+// Users are about to use the devices, so the daemon must not search for itself.
+void CountAsWork(const SessionState& session) {
+  if (session.services.host_work != nullptr) session.services.host_work->Touch();
+}
+
 // Charges the staging memory of a value on several devices.
 absl::Status ChargeStaging(SessionState& session, Filling* filling) {
   size_t largest = 0;
@@ -95,6 +100,7 @@ absl::Status ChargeStaging(SessionState& session, Filling* filling) {
 absl::StatusOr<std::shared_ptr<const Filling>> MakeFilling(SessionState& session, uint64_t sequence,
                                                            Write& write) {
   if (absl::Status status = CheckForm(write); !status.ok()) return status;
+  CountAsWork(session);
   auto filling = std::make_shared<Filling>();
   int64_t size = static_cast<int64_t>(write.data.size());
   const bool again = session.IsReplaying();
@@ -128,6 +134,7 @@ void FinishWrite(SessionState& session, uint64_t sequence, const Filling& fillin
   } else {
     session.services.metrics->Received(static_cast<int64_t>(filling.data.size()));
   }
+  CountAsWork(session);
   filling.value->Resolve(status);
   {
     absl::MutexLock lock(&session.mutex);

@@ -1,6 +1,9 @@
 """kiln.tune, and jitted functions that are tuned when they are first compiled."""
 
 import io
+import os
+import signal
+import threading
 
 import numpy as np
 import pytest
@@ -9,6 +12,7 @@ import kiln
 from kiln._session import connection as _connection
 from kiln._session import progress, tuning
 from kiln._session.waiter import Waiter
+from eventually import eventually
 from kilnd_process import NO_PROBES, Kilnd
 
 STATES_OF_A_SEARCH = {"faster", "kept"}
@@ -113,6 +117,25 @@ def test_a_function_runs_although_it_cannot_be_tuned():
             kiln.tune(function)
         _connection._default = None
         connection.close()
+
+
+def test_an_interrupted_tuning_is_in_nobodys_way(daemon, opened):
+    function = kiln.jit(network)
+    # Large enough for searches that take longer than the interrupt.
+    function(kiln.rand(256, 256), kiln.rand(256, 256))[1].numpy()
+    for width in 2, 3, 4:
+        before = tunings(daemon)
+
+        def interrupt(before=before):
+            eventually(lambda: tunings(daemon) > before)
+            os.kill(os.getpid(), signal.SIGINT)
+
+        thread = threading.Thread(target=interrupt)
+        thread.start()
+        with pytest.raises(KeyboardInterrupt):
+            kiln.tune(function, seconds=600, width=60 + width)
+        thread.join()
+        assert kiln.tune(function, seconds=1, width=width)
 
 
 def test_numbers_out_of_range_are_refused():

@@ -8,7 +8,7 @@
 #include "compiler/autodiff/differentiate.h"
 #include "compiler/kernel/kernel.h"
 #include "compiler/ops/testing/evaluate.h"
-#include "compiler/search/space.h"
+#include "compiler/search/testing/random_setting.h"
 #include "gtest/gtest.h"
 #include "tests/numerics/cases/cases.h"
 #include "tests/numerics/compare.h"
@@ -20,7 +20,7 @@ namespace {
 using ir::DType;
 using ops::HostTensor;
 
-// Returns a legal setting some random steps from the heuristic's.
+// Returns a random legal setting.
 std::string SomeSetting(const std::string& kernel_text, const drivers::Target& target,
                         std::mt19937_64& random) {
   ir::Context context;
@@ -30,14 +30,7 @@ std::string SomeSetting(const std::string& kernel_text, const drivers::Target& t
   const search::Space space(
       *kernel, target,
       target.architecture == "x86-64" ? search::Machine::kLanes : search::Machine::kThreads);
-  search::Setting here = space.heuristic();
-  for (int step = 0; step < 6; ++step) {
-    const std::vector<search::Setting> neighbours = space.Neighbours(here);
-    if (neighbours.empty()) break;
-    const search::Setting& next = neighbours[random() % neighbours.size()];
-    if (space.Write(next).ok()) here = next;
-  }
-  return search::Print(here);
+  return search::Print(search::RandomSetting(space, random));
 }
 
 class SettingsRunTest : public testing::TestWithParam<const char*> {};

@@ -3,15 +3,22 @@
 import _thread
 import sys
 import time
+import weakref
 from typing import TYPE_CHECKING, Any, Dict, List, NamedTuple, Optional, Sequence
 
 import kiln._proto.kiln.v1.program_pb2 as program_pb2
+from kiln._basics import errors
 from kiln._session import progress
 from kiln._session.rpc import through_cuts
 from kiln._session.waiter import Waiter, Work, in_thread
 
 if TYPE_CHECKING:
     from kiln._session.connection import Connection
+
+# Seconds between attempts to begin a tuning after the last one was interrupted.
+_PAUSES = (0.02, 0.05, 0.1, 0.2, 0.5, 1, 2, 4)
+# Connections whose last tuning was interrupted.
+_interrupted: "weakref.WeakSet[Connection]" = weakref.WeakSet()
 
 # Settings that each round of a search starts from.
 WIDTH_MAX = 64
@@ -39,6 +46,18 @@ def tune(connection: "Connection", digest: str, seconds: int, width: int) -> Lis
 
     An interrupt ends the search; what it has stored until then remains.
     """
+    # The daemon learns of an interrupt later than this process does.
+    for pause in _PAUSES if connection in _interrupted else ():
+        try:
+            return _tune(connection, digest, seconds, width)
+        except errors.Unavailable as error:
+            if error.reason != "ALREADY_TUNING":
+                raise
+        time.sleep(pause)
+    return _tune(connection, digest, seconds, width)
+
+
+def _tune(connection: "Connection", digest: str, seconds: int, width: int) -> List[TunedKernel]:
     request = program_pb2.TuneProgramRequest(digest=digest, seconds=seconds, beam_width=width)
     latest: Dict[int, Any] = {}  # by the kernel's number
     calls: List[Any] = []
@@ -62,7 +81,9 @@ def tune(connection: "Connection", digest: str, seconds: int, width: int) -> Lis
     except BaseException:
         for call in calls:
             _thread.start_new_thread(call.cancel, ())
+            _interrupted.add(connection)
         raise
+    _interrupted.discard(connection)
     return [_tuned(message) for _, message in sorted(latest.items())]
 
 
