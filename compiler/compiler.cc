@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <memory>
+#include <optional>
 #include <string>
 #include <utility>
 
@@ -9,6 +10,7 @@
 #include "absl/strings/str_cat.h"
 #include "compiler/compile_kernels.h"
 #include "compiler/machine_codes.h"
+#include "compiler/partition/choices/choices.h"
 #include "compiler/pipeline.h"
 #include "compiler/shard/shard.h"
 
@@ -186,26 +188,68 @@ class SegmentCompiler {
   absl::Status AddPart(const Part& part) {
     if (part.results.empty()) return absl::OkStatus();
     std::vector<PassReport> reports;
-    const absl::StatusOr<PassState> state =
-        RunPasses(part.graph, machine_.target, {.first = "normalize"}, machine_.options, &reports);
-    if (!state.ok()) return state.status();
-    absl::StatusOr<KernelSet> set = CompileKernels(state->partition, machine_.code, machine_.target,
-                                                   machine_.options, &reports);
+    PassState state;
+    absl::StatusOr<KernelSet> set = MakeKernels(part, machine_.options, &state, &reports);
+    if (!state.choices.text.empty() && IsOfChoices(set.status())) {
+      // The partitioner's own decisions always have kernels.
+      const std::string refusal(set.status().message());
+      Options without = machine_.options;
+      without.choices = nullptr;
+      GraphChoices refused = std::move(state.choices);
+      state = {};
+      reports.clear();
+      set = MakeKernels(part, without, &state, &reports);
+      state.choices = std::move(refused);
+      state.choices.refusal = refusal;
+    }
     if (!set.ok()) return set.status();
     const std::string label = is_on_mesh() ? absl::StrCat("# segment ", part.segment, "\n") : "";
     AddReports(label, std::move(reports), &program_.passes);
-    absl::StrAppend(&program_.partition_text, label, partition::Print(state->partition));
-    AddCalls(part, *state, *std::move(set));
-    return AddCopies(part, *state);
+    absl::StrAppend(&program_.partition_text, label, partition::Print(state.partition));
+    AddCalls(part, state, *std::move(set));
+    program_.choices.push_back(state.choices);
+    return AddCopies(part, state);
+  }
+
+  // Whether a graph with choices may be compiled without them. Workers that have ended or cannot be
+  // started say nothing about the choices.
+  static bool IsOfChoices(const absl::Status& error) {
+    return !error.ok() && !absl::IsUnavailable(error) && !absl::IsCancelled(error);
+  }
+
+  absl::StatusOr<KernelSet> MakeKernels(const Part& part, const Options& options, PassState* state,
+                                        std::vector<PassReport>* reports) {
+    // Known also if a pass fails because of them.
+    GraphChoices choices;
+    Options watched = options;
+    if (options.choices) {
+      watched.choices = [&](const std::string& graph, const drivers::Target& target) {
+        const std::optional<std::string> text = options.choices(graph, target);
+        choices = {.key = graph, .text = text.value_or(""), .refusal = ""};
+        return text;
+      };
+    }
+    absl::StatusOr<PassState> made =
+        RunPasses(part.graph, machine_.target, {.first = "normalize"}, watched, reports);
+    state->choices = std::move(choices);
+    if (!made.ok()) return made.status();
+    *state = *std::move(made);
+    return CompileKernels(state->partition, machine_.code, machine_.target, options, reports);
   }
 
   void AddCalls(const Part& part, const PassState& state, KernelSet set) {
     std::vector<int> number_of;
     for (CompiledKernel& kernel : set.kernels) number_of.push_back(NumberOf(std::move(kernel)));
+    absl::flat_hash_map<const ir::Node*, int> values;
+    for (const ir::Node* value : partition::NumberedValues(state.graph))
+      values.emplace(value, static_cast<int>(values.size()));
     for (const GroupKernel& group : set.groups) {
       KernelCall call{number_of[group.kernel], {}};
-      for (const int tensor : group.tensors)
+      for (const int tensor : group.tensors) {
         call.arguments.push_back(ArgumentOf(part, state, tensor));
+        const auto value = values.find(state.partition.tensors[tensor].node);
+        call.values.push_back(value == values.end() ? -1 : value->second);
+      }
       program_.calls.push_back(std::move(call));
     }
     // Segments run one after the other, so their intermediate results share the same bytes.

@@ -84,6 +84,18 @@ struct Argument {
 struct KernelCall {
   int kernel = 0;  // index into CompiledProgram::kernels
   std::vector<Argument> arguments;
+  // By argument: the number of the value (partition::NumberedValues) in the graph of the call's
+  // part of the program; -1: it is no value. With other choices the values have the same numbers.
+  std::vector<int> values = {};
+};
+
+// The choices about which values of a graph share a kernel (partition/choices/choices.h). A graph
+// on a mesh has several parts, each with its own.
+struct GraphChoices {
+  std::string key;   // partition::GraphKey of the part; empty if Options::choices is null
+  std::string text;  // what Options::choices returned; empty if it returned nothing
+  // Why `text` could not be used, so that the partitioner has decided alone; empty if it was used.
+  std::string refusal;
 };
 
 // A part of the time that a pass took.
@@ -131,9 +143,10 @@ struct CompiledProgram {
   std::vector<DeviceGroup> groups;  // for sharded programs, like the next
   std::vector<Exchange> exchanges;  // copies come after all of them
   int64_t arena_bytes_without_reuse = 0;
-  std::string graph_text;          // the checked graph
-  std::string partition_text;      // after partition
-  std::vector<PassReport> passes;  // in their order
+  std::string graph_text;             // the checked graph
+  std::string partition_text;         // after partition
+  std::vector<GraphChoices> choices;  // of each part that has kernels
+  std::vector<PassReport> passes;     // in their order
 };
 
 struct Options {
@@ -151,6 +164,12 @@ struct Options {
   std::function<std::optional<std::string>(const std::string& kernel,
                                            const drivers::Target& target)>
       tuned;
+  // Returns the choices for a part of a program on a target, as text (partition/choices/choices.h);
+  // nullopt if none are known. The part is named by partition::GraphKey. If the text cannot be
+  // used, the partitioner decides alone, as it does for all parts if this is null. The text may be
+  // untrusted. Called on any thread, several times at once.
+  std::function<std::optional<std::string>(const std::string& graph, const drivers::Target& target)>
+      choices;
   // For a graph in stages (graph/stages.h): the number of the device whose program is made.
   int stage = 0;
   // Passes of pipeline.cc that are skipped, for debugging: the results are the same. Without

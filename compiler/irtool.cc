@@ -8,6 +8,9 @@
 //     --disable simplify,merge_rows      without these passes
 //     --dump normalize,cluster           also prints the results of these
 //     --times                            prints on standard error how long each pass took
+//   irtool --sites graph.txt             where other values could share kernels, and the choices
+//                                        that would do that
+//   irtool --choices choices.txt …       with these choices
 //   irtool --space DEVICE kernel.txt     the knobs of a kernel in text form, and the heuristic's
 //                                        setting; DEVICE as in irtool_settings.h
 //   irtool --space DEVICE --setting setting.txt kernel.txt
@@ -16,6 +19,7 @@
 #include <iomanip>
 #include <iostream>
 #include <iterator>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -26,6 +30,8 @@
 #include "compiler/ir/str_cat.h"
 #include "compiler/irtool_settings.h"
 #include "compiler/kernel/lower.h"
+#include "compiler/partition/choices/choices.h"
+#include "compiler/partition/cluster/sites.h"
 #include "compiler/partition/partition.h"
 #include "compiler/pass_timer.h"
 #include "compiler/pipeline.h"
@@ -44,6 +50,8 @@ struct Command {
   bool one_pass = false;
   bool times = false;
   std::string pass = kLower;
+  bool sites = false;
+  std::string choices_file;  // empty: none
   bool space = false;
   std::string device;
   std::string setting_file;  // empty: prints the space
@@ -56,8 +64,8 @@ absl::StatusOr<Command> ReadCommand(const std::vector<std::string>& words) {
   command.options.now = absl::Now;
   for (size_t i = 0; i < words.size(); ++i) {
     const std::string& flag = words[i];
-    if (flag == "--list" || flag == "--times") {
-      (flag == "--list" ? command.list : command.times) = true;
+    if (flag == "--list" || flag == "--times" || flag == "--sites") {
+      (flag == "--list" ? command.list : flag == "--times" ? command.times : command.sites) = true;
     } else if (flag == "--pass" || flag == "--to" || flag == "--disable" || flag == "--dump") {
       if (++i == words.size())
         return absl::InvalidArgumentError(flag + " needs the name of a pass");
@@ -69,6 +77,9 @@ absl::StatusOr<Command> ReadCommand(const std::vector<std::string>& words) {
         command.one_pass = flag == "--pass";
         command.pass = words[i];
       }
+    } else if (flag == "--choices") {
+      if (++i == words.size()) return absl::InvalidArgumentError(flag + " needs a file");
+      command.choices_file = words[i];
     } else if (flag == "--space" || flag == "--setting") {
       if (++i == words.size()) return absl::InvalidArgumentError(flag + " needs a value");
       (flag == "--space" ? command.device : command.setting_file) = words[i];
@@ -76,7 +87,7 @@ absl::StatusOr<Command> ReadCommand(const std::vector<std::string>& words) {
     } else if (!flag.empty() && flag[0] == '-') {
       return absl::InvalidArgumentError("unknown flag " + flag +
                                         "; use --list, --pass, --to, --disable, --dump, "
-                                        "--times, --space, --setting");
+                                        "--times, --sites, --choices, --space, --setting");
     } else {
       command.file = flag;
     }
@@ -116,6 +127,19 @@ absl::StatusOr<std::string> PrintKernels(const partition::Partition& partition,
   return text;
 }
 
+// Prints the choices for which there are sites, as a search would try them.
+absl::StatusOr<std::string> PrintSites(const graph::Graph& graph, const drivers::Target& target,
+                                       const compiler::Options& options,
+                                       std::vector<PassReport>* reports) {
+  const auto state = compiler::RunPasses(graph, target, {"", "split_epilogues"}, options, reports);
+  if (!state.ok()) return state.status();
+  if (!state->choices.refusal.empty()) return absl::InvalidArgumentError(state->choices.refusal);
+  std::string text;
+  for (const partition::Site& site : partition::FindSites(state->graph, state->clusters, target))
+    StrAppend(&text, site.text, "\n");
+  return text;
+}
+
 // Returns the result of the command's last pass.
 absl::StatusOr<std::string> RunPasses(Command command, const graph::Graph& graph,
                                       std::vector<PassReport>* reports) {
@@ -123,6 +147,7 @@ absl::StatusOr<std::string> RunPasses(Command command, const graph::Graph& graph
   if (graph.sharding != nullptr && command.pass == kLower) command.pass = "shard";
   // No device: the default target is a core with vector registers.
   const drivers::Target target;
+  if (command.sites) return PrintSites(graph, target, command.options, reports);
   if (command.pass == kLower && !command.one_pass) {
     const auto state = compiler::RunPasses(graph, target, {}, command.options, reports);
     if (!state.ok()) return state.status();
@@ -152,6 +177,14 @@ absl::StatusOr<std::string> Run(const std::vector<std::string>& words) {
   if (command->space) return RunSpace(*command, *text);
   absl::StatusOr<graph::Graph> graph = graph::Parse(*text);
   if (!graph.ok()) return graph.status();
+  if (!command->choices_file.empty()) {
+    const absl::StatusOr<std::string> choices = ReadText(command->choices_file);
+    if (!choices.ok()) return choices.status();
+    if (auto read = partition::ParseChoices(*choices); !read.ok()) return read.status();
+    command->options.choices = [choices = *choices](const std::string&, const drivers::Target&) {
+      return std::optional<std::string>(choices);
+    };
+  }
   std::vector<PassReport> reports;
   const absl::StatusOr<std::string> result = RunPasses(*command, *graph, &reports);
   // The reports before a failed pass are useful too.

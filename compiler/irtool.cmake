@@ -1,5 +1,5 @@
 # The tool that runs passes on graphs in text form, and prints the settings of kernels.
-kiln_program(irtool SOURCES irtool.cc irtool_settings.cc LIBRARIES kiln_pipeline kiln_graph kiln_kernel kiln_search)
+kiln_program(irtool SOURCES irtool.cc irtool_settings.cc LIBRARIES kiln_pipeline kiln_graph kiln_kernel kiln_partition kiln_search)
 
 # irtool_test(NAME REGEX ARGUMENT…): its output must match.
 function(irtool_test name regex)
@@ -19,6 +19,10 @@ irtool_test(required_pass "cannot switch off the pass \"widen\"" --disable widen
 irtool_test(pass_beyond_graphs "merge_rows does not work on graphs" --pass merge_rows ${IRTOOL_EXAMPLE})
 irtool_test(pass_of_kernels "schedule works on one kernel" --to schedule ${IRTOOL_EXAMPLE})
 irtool_test(unknown_file "cannot read" ${IRTOOL_EXAMPLE}.missing)
+set(IRTOOL_RESIDUAL ${CMAKE_CURRENT_SOURCE_DIR}/testdata/residual.txt)
+irtool_test(sites "split %7 reduce_sum float32\\[" --sites ${IRTOOL_RESIDUAL})
+irtool_test(choices "group.*group" --to partition --choices ${CMAKE_CURRENT_SOURCE_DIR}/testdata/choices.txt ${IRTOOL_RESIDUAL})
+irtool_test(choices_refused "line 2: .glue %7. is not a choice" --choices ${CMAKE_CURRENT_SOURCE_DIR}/testdata/illegal_choices.txt ${IRTOOL_RESIDUAL})
 set(IRTOOL_MATMUL ${CMAKE_CURRENT_SOURCE_DIR}/testdata/matmul.txt)
 set(IRTOOL_CORE "vector_bytes=64 vector_registers=32 compute_units=16")
 irtool_test(space "stage 0 form:.*\\[panel\\].*stage 0 lane_axis: r0 \\[r1\\].*\nsetting 1\nstage 0 form=panel lane_axis=r1" --space

@@ -14,6 +14,7 @@
 #include "compiler/graph/verify.h"
 #include "compiler/graph/widen.h"
 #include "compiler/kernel/lower.h"
+#include "compiler/partition/choices/choices.h"
 #include "compiler/partition/cluster/build_partition.h"
 #include "compiler/partition/cluster/cluster.h"
 #include "compiler/partition/cluster/fuse_horizontally.h"
@@ -79,14 +80,23 @@ bool LocalsLower(const partition::Partition& partition) {
 }
 
 absl::Status Cluster(PassState& state, const drivers::Target& target) {
-  state.clusters = partition::MakeClusters(state.graph, target);
+  partition::ChosenValues chosen;
+  if (!state.choices.text.empty() && state.choices.refusal.empty()) {
+    const absl::StatusOr<partition::Choices> choices = partition::ParseChoices(state.choices.text);
+    if (choices.ok()) {
+      chosen = partition::ChosenValues(*choices, state.graph);
+    } else {
+      state.choices.refusal = std::string(choices.status().message());
+    }
+  }
+  state.clusters = partition::MakeClusters(state.graph, target, chosen);
   const bool has_tiles = absl::c_any_of(
       state.clusters.clusters, [](const partition::Cluster& cluster) { return cluster.tiled; });
   // Tiles are found by digits of loops, which can express more than index arithmetic can prove.
   if (has_tiles && !LocalsLower(partition::BuildPartition(state.graph, state.clusters, target))) {
     drivers::Target without_tiles = target;
     without_tiles.limits.shared_bytes_per_block = 0;
-    state.clusters = partition::MakeClusters(state.graph, without_tiles);
+    state.clusters = partition::MakeClusters(state.graph, without_tiles, std::move(chosen));
   }
   return absl::OkStatus();
 }
@@ -194,6 +204,13 @@ absl::Status Run(const Pass& pass, const drivers::Target& target, const Options&
   return absl::OkStatus();
 }
 
+// Sets the choices for the graph that the partitioner gets.
+void LookUpChoices(const drivers::Target& target, const Options& options, PassState* state) {
+  if (!options.choices) return;
+  state->choices.key = partition::GraphKey(state->graph);
+  state->choices.text = options.choices(state->choices.key, target).value_or("");
+}
+
 absl::StatusOr<absl::Span<const Pass>> Select(PassRange range) {
   const Pass* first = std::begin(kPasses);
   const Pass* last = std::end(kPasses);
@@ -264,6 +281,7 @@ absl::StatusOr<PassState> RunPasses(const graph::Graph& graph, const drivers::Ta
           absl::StrCat("a graph on a mesh becomes several graphs, but ", std::string(pass.name),
                        " works on one; end with \"shard\""));
     }
+    if (pass.run == Cluster) LookUpChoices(target, options, &state);
     if (absl::Status status = Run(pass, target, options, state, reports); !status.ok())
       return status;
   }

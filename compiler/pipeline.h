@@ -23,6 +23,7 @@ namespace kiln::compiler {
 // The state of the passes. Each part is made from those before it.
 struct PassState {
   graph::Graph graph;
+  GraphChoices choices;  // from the pass "cluster" on
   // For a graph on a mesh, after the pass "shard": the later passes run on its segments' graphs,
   // one by one.
   std::optional<shard::Program> sharded;

@@ -3,6 +3,9 @@
 //
 //   random_graphs [--graphs N] [--seed FIRST] [--threads N] [--cpu_features WORDS]
 //                 [--disable_passes NAMES] [--device cpu|cuda|hsa|level_zero|opencl]
+//                 [--choices SEED]
+//
+// With --choices the kernels are not those of the partitioner, but chosen at random.
 //
 // The exit status is 0 if no graph differs and, from 2,000 graphs on, every op of the table
 // occurred.
@@ -38,6 +41,7 @@ struct Arguments {
   uint64_t graphs = 300;
   uint64_t seed = 1;
   uint64_t threads = 2;
+  uint64_t choices = 0;  // 0: the partitioner's
   std::string cpu_features;
   std::string disable_passes;
   std::string device = "cpu";
@@ -58,6 +62,7 @@ std::optional<Arguments> ReadArguments(int argc, char** argv) {
     uint64_t* value = flag == "--graphs"    ? &arguments.graphs
                       : flag == "--seed"    ? &arguments.seed
                       : flag == "--threads" ? &arguments.threads
+                      : flag == "--choices" ? &arguments.choices
                                             : nullptr;
     if (value == nullptr || i + 1 == argc) return std::nullopt;
     char* end = nullptr;
@@ -142,7 +147,7 @@ int main(int argc, char** argv) {
   if (!arguments.has_value()) {
     std::cerr << "usage: " << argv[0]
               << " [--graphs N] [--seed FIRST] [--threads N] [--cpu_features WORDS] "
-                 "[--disable_passes NAMES] [--device NAME]\n";
+                 "[--disable_passes NAMES] [--device NAME] [--choices SEED]\n";
     return 2;
   }
   if (const auto status = kiln::numerics::SetCpuFeatures(arguments->cpu_features); !status.ok()) {
@@ -157,6 +162,7 @@ int main(int argc, char** argv) {
     std::cerr << status.message() << "\n";
     return 2;
   }
+  kiln::numerics::ChooseAtRandom(arguments->choices);
   for (const int signal : {SIGABRT, SIGSEGV, SIGBUS, SIGILL, SIGFPE}) std::signal(signal, OnSignal);
   Run run(*arguments);
   std::vector<std::thread> threads;

@@ -45,8 +45,10 @@ int64_t Run(const ir::Shape& space, const std::vector<Digits>& axes, const std::
 
 class Clusterer {
  public:
-  Clusterer(const std::vector<Candidate>& candidates, const drivers::Limits& limits)
+  Clusterer(const std::vector<Candidate>& candidates, const drivers::Limits& limits,
+            ChosenValues chosen)
       : limits_(limits) {
+    result_.chosen = std::move(chosen);
     result_.local_bytes_max = limits.local_bytes_max;
     result_.arguments_max = limits.arguments_max;
     result_.tile_bytes_max = static_cast<int>(SharedBytes(limits));
@@ -180,6 +182,7 @@ class Clusterer {
     const Member& member = result_.members[number];
     if (member.contraction || member.scatter) return false;
     if (ir::NumElements(member.space) == 0) return false;
+    if (result_.chosen.Has(member.node, Choice::kApart)) return false;
     const std::vector<int> sources = SourceClusters(member);
     // Tries the closest fusion first: values that stay in registers, then data that is read once
     // for two values, then values that are passed from stage to stage in a local.
@@ -294,18 +297,21 @@ class Clusterer {
 
   bool TryNewStage(int number, int cluster) {
     std::optional<Join> join = JoinPlanner(result_, number, cluster).PlanNewStage();
-    if (!join.has_value() || !IsWorthwhile(number, cluster, *join)) return false;
+    if (!join.has_value()) return false;
+    const Cluster& candidate = result_.clusters[cluster];
+    if (!FitsAllLocals(candidate, GridPoints(candidate, join->grid))) return false;
+    Member& member = result_.members[number];
+    if (!IsWorthwhile(member, candidate, *join)) {
+      member.stayed_out = true;
+      if (!result_.chosen.Has(member.node, Choice::kJoin)) return false;
+    }
     Apply(number, cluster, *std::move(join));
     return true;
   }
 
-  bool IsWorthwhile(int number, int cluster, const Join& join) const {
-    const Member& member = result_.members[number];
-    const Cluster& candidate = result_.clusters[cluster];
+  bool IsWorthwhile(const Member& member, const Cluster& candidate, const Join& join) const {
     const int64_t work = candidate.work + ir::NumElements(member.space);
-    const int64_t points = GridPoints(candidate, join.grid);
-    if (!IsSharedOut(work, points, limits_)) return false;
-    if (!FitsAllLocals(candidate, points)) return false;
+    if (!IsSharedOut(work, GridPoints(candidate, join.grid), limits_)) return false;
     return work <= kSmallWork || RunsAreLong(member, candidate, join);
   }
 
@@ -409,8 +415,10 @@ class Clusterer {
 
 }  // namespace
 
-Clustering MakeClusters(const graph::Graph& graph, const drivers::Target& target) {
-  return Clusterer(ChooseStored(graph, target), target.limits).Run();
+Clustering MakeClusters(const graph::Graph& graph, const drivers::Target& target,
+                        ChosenValues chosen) {
+  std::vector<Candidate> candidates = ChooseStored(graph, target, chosen);
+  return Clusterer(candidates, target.limits, std::move(chosen)).Run();
 }
 
 }  // namespace kiln::partition

@@ -15,14 +15,17 @@
 #define KILN_COMPILER_PARTITION_CLUSTER_CLUSTER_H_
 
 #include "compiler/graph/graph.h"
+#include "compiler/partition/choices/choices.h"
 #include "compiler/partition/cluster/clustering.h"
 #include "drivers/interface/target.h"
 
 namespace kiln::partition {
 
 // Chooses the values to store (materialize.h), then puts each into a cluster. The tensors that the
-// graph's scatters overwrite are reserved for them (scatter/prepare_scatters.h).
-Clustering MakeClusters(const graph::Graph& graph, const drivers::Target& target);
+// graph's scatters overwrite are reserved for them (scatter/prepare_scatters.h). `chosen` goes
+// before what costs say, here and in the passes that change the clusters.
+Clustering MakeClusters(const graph::Graph& graph, const drivers::Target& target,
+                        ChosenValues chosen = {});
 
 }  // namespace kiln::partition
 

@@ -245,6 +245,12 @@ bool ArgumentsFit(const Clustering& clustering, const std::vector<std::vector<in
   return uses <= limit || static_cast<size_t>(CountArguments(clustering, stages)) <= limit;
 }
 
+bool IsApart(const Clustering& clustering, const Cluster& cluster) {
+  if (cluster.stages.empty() || cluster.stages[0].empty()) return false;
+  const Member& first = clustering.members[cluster.stages[0][0]];
+  return clustering.chosen.Has(first.node, Choice::kApart);
+}
+
 int64_t GridPoints(const Cluster& cluster, const std::vector<int>& grid) {
   int64_t points = 1;
   for (const int loop : grid) points *= cluster.loops[loop];

@@ -10,6 +10,7 @@
 #include "absl/container/flat_hash_map.h"
 #include "absl/status/status.h"
 #include "compiler/ir/node.h"
+#include "compiler/partition/choices/choices.h"
 #include "compiler/partition/cluster/dependencies.h"
 #include "compiler/partition/cluster/materialize.h"
 #include "compiler/partition/digits.h"
@@ -31,6 +32,8 @@ struct Member {
   int cluster = -1;
   int stage = -1;
   std::vector<Digits> axes;  // each axis of the space, as digits of the cluster's loops
+  // It could have joined a kernel that it reads from, but that did not seem worthwhile.
+  bool stayed_out = false;
 };
 
 // Stages of values over shared loops.
@@ -44,8 +47,9 @@ struct Cluster {
   // the memory of the block that runs the point; a value may reuse the place of one that is no
   // longer used.
   bool tiled = false;
-  int64_t work = 0;  // points of all members' spaces
-  int nodes = 0;     // of all members' expressions
+  bool split = false;  // a contraction whose epilogue is another kernel (split_epilogues.h)
+  int64_t work = 0;    // points of all members' spaces
+  int nodes = 0;       // of all members' expressions
 };
 
 struct Clustering {
@@ -53,6 +57,7 @@ struct Clustering {
   absl::flat_hash_map<const ir::Node*, int> member_of;
   std::vector<Cluster> clusters;  // a cluster that was merged into another is empty
   Dependencies dependencies;      // among the clusters, by number
+  ChosenValues chosen;            // go before the passes' own decisions
   // The target's bound on one local. Larger elementwise values are recomputed in each stage.
   int64_t local_bytes_max = 0;
   // Bound on all locals of a task.
@@ -93,6 +98,8 @@ bool LocalsFit(const Clustering& clustering, const std::vector<std::vector<int>>
 // recomputes values of other clusters.
 int CountArguments(const Clustering& clustering, const std::vector<std::vector<int>>& stages);
 bool ArgumentsFit(const Clustering& clustering, const std::vector<std::vector<int>>& stages);
+// Returns whether the cluster begins with a value that was chosen to be apart.
+bool IsApart(const Clustering& clustering, const Cluster& cluster);
 // Returns the number of points of a grid of these loops of the cluster.
 int64_t GridPoints(const Cluster& cluster, const std::vector<int>& grid);
 

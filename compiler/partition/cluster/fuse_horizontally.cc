@@ -61,7 +61,7 @@ void FuseHorizontally(Clustering* clustering) {
   for (size_t i = 0; i < clustering->clusters.size(); ++i) {
     const int number = static_cast<int>(i);
     const Cluster& cluster = clustering->clusters[i];
-    if (!IsEligible(cluster)) continue;
+    if (!IsEligible(cluster) || IsApart(*clustering, cluster)) continue;
     bool absorbed = false;
     for (const int target : open) {
       const Cluster& into = clustering->clusters[target];

@@ -51,8 +51,9 @@ const Node* BehindViews(const Node* node, bool matrix_units) {
 
 class Chooser {
  public:
-  Chooser(const graph::Graph& graph, const drivers::Target& target)
+  Chooser(const graph::Graph& graph, const drivers::Target& target, const ChosenValues& chosen)
       : costs_(target.costs.storage),
+        choices_(chosen),
         costly_(CostlyArithmetic(target)),
         leaves_max_(target.limits.arguments_max / kOperandsMax - 1),
         matrix_units_(target.capabilities.matrix) {
@@ -152,7 +153,8 @@ class Chooser {
 
   std::optional<Storage> Choose(const Node* node, const Expression& expression) const {
     if (required_.contains(node)) return Storage::kRequired;
-    if (stored_.contains(node)) return Storage::kStored;
+    const bool recomputed = choices_.Has(node, Choice::kRecompute);
+    if (stored_.contains(node) && !recomputed) return Storage::kStored;
     if (IsLeft(node)) return std::nullopt;
     if (expression.nodes > kExpressionNodesMax && IsElementwise(node)) return Storage::kStored;
     if (expression.nodes > 4 * kExpressionNodesMax && IsMovement(node)) return Storage::kStored;
@@ -160,7 +162,8 @@ class Chooser {
       return Storage::kStored;
     const Readers& readers = readers_.at(node);
     // An input that is returned unchanged has no reader.
-    if (!IsElementwise(node)) return std::nullopt;
+    if (!IsElementwise(node) || recomputed) return std::nullopt;
+    if (choices_.Has(node, Choice::kStore)) return Storage::kStored;
     // A chain is best cut at its end.
     const bool ends_here = readers.users > 1 || !IsElementwise(readers.single_user);
     if (!ends_here) return std::nullopt;
@@ -199,6 +202,7 @@ class Chooser {
   }
 
   const drivers::StorageCosts& costs_;
+  const ChosenValues& choices_;
   const double costly_;
   const int leaves_max_;  // bound on the leaves of an operand that is not stored
   const bool matrix_units_;
@@ -215,8 +219,9 @@ class Chooser {
 
 }  // namespace
 
-std::vector<Candidate> ChooseStored(const graph::Graph& graph, const drivers::Target& target) {
-  return Chooser(graph, target).Run();
+std::vector<Candidate> ChooseStored(const graph::Graph& graph, const drivers::Target& target,
+                                    const ChosenValues& chosen) {
+  return Chooser(graph, target, chosen).Run();
 }
 
 double CostlyArithmetic(const drivers::Target& target) {

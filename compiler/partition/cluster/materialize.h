@@ -11,6 +11,7 @@
 #include "absl/container/flat_hash_map.h"
 #include "compiler/graph/graph.h"
 #include "compiler/ir/node.h"
+#include "compiler/partition/choices/choices.h"
 #include "drivers/interface/target.h"
 
 namespace kiln::partition {
@@ -31,8 +32,10 @@ struct Candidate {
   int nodes = 0;  // of that expression
 };
 
-// Returns operands before users, without inputs.
-std::vector<Candidate> ChooseStored(const graph::Graph& graph, const drivers::Target& target);
+// Returns operands before users, without inputs. `chosen` replaces what the costs say, but not what
+// has to be stored.
+std::vector<Candidate> ChooseStored(const graph::Graph& graph, const drivers::Target& target,
+                                    const ChosenValues& chosen);
 
 // Returns the arithmetic cost from which on a value is worth keeping, if that is cheaper than
 // storing it.

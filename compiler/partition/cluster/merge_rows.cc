@@ -35,7 +35,7 @@ class RowMerger {
     bool merged = false;
     for (size_t i = 0; i < all_.clusters.size(); ++i) {
       const int reader = static_cast<int>(i);
-      if (!IsRows(all_.clusters[i])) continue;
+      if (!IsRows(all_.clusters[i]) || IsApart(all_, all_.clusters[i])) continue;
       for (const int source : SourcesOf(reader)) {
         if (!TryMerge(reader, source)) continue;
         merged = true;

@@ -3,6 +3,7 @@
 #include <utility>
 #include <vector>
 
+#include "absl/algorithm/container.h"
 #include "absl/container/flat_hash_map.h"
 #include "absl/container/flat_hash_set.h"
 #include "proto/check/check.h"
@@ -20,7 +21,7 @@ class Splitter {
   void Run() {
     const size_t count = all_.clusters.size();
     for (size_t i = 0; i < count; ++i) {
-      if (StreamsTooMuch(static_cast<int>(i))) Split(static_cast<int>(i));
+      if (IsToSplit(static_cast<int>(i))) Split(static_cast<int>(i));
     }
     if (all_.clusters.size() == count) return;
     // Readers of the moved values need edges to the new cluster. The contraction keeps its old
@@ -30,9 +31,24 @@ class Splitter {
   }
 
  private:
-  bool StreamsTooMuch(int number) const {
+  bool IsToSplit(int number) const {
     const Cluster& cluster = all_.clusters[number];
     if (!cluster.contraction || cluster.stages.size() != 1) return false;
+    bool has_epilogue = false;
+    for (const int i : cluster.stages[0]) {
+      const Member& member = all_.members[i];
+      if (!member.contraction) has_epilogue = true;
+      if (all_.chosen.Has(member.node, Choice::kKeep)) return false;
+    }
+    if (!has_epilogue) return false;
+    const auto is_chosen = [this](int i) {
+      return all_.chosen.Has(all_.members[i].node, Choice::kSplit);
+    };
+    return absl::c_any_of(cluster.stages[0], is_chosen) || StreamsTooMuch(number);
+  }
+
+  bool StreamsTooMuch(int number) const {
+    const Cluster& cluster = all_.clusters[number];
     absl::flat_hash_set<const Node*> streams;
     for (const int i : cluster.stages[0]) {
       const Member& member = all_.members[i];
@@ -61,6 +77,7 @@ class Splitter {
     for (const int i : elementwise) Move(i, fresh, all_.clusters[number], &epilogue);
     epilogue.stages = {std::move(elementwise)};
     all_.clusters[number].stages = {std::move(contraction)};
+    all_.clusters[number].split = true;
     all_.clusters[number].work -= epilogue.work;
     all_.clusters[number].nodes -= epilogue.nodes;
     all_.clusters.push_back(std::move(epilogue));

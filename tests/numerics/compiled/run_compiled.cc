@@ -1,8 +1,10 @@
 #include "tests/numerics/compiled/run_compiled.h"
 
 #include <cstring>
+#include <functional>
 #include <iostream>
 #include <memory>
+#include <optional>
 #include <string>
 #include <utility>
 
@@ -16,6 +18,7 @@
 #include "drivers/cpu/driver.h"
 #include "drivers/vendor_drivers.h"
 #include "tests/numerics/compare.h"
+#include "tests/numerics/compiled/random_choices.h"
 #include "tests/numerics/target.h"
 #include "tests/opencl_platform.h"
 
@@ -128,7 +131,17 @@ compiler::Options& CompilerOptions() {
   return options;
 }
 
+uint64_t& SeedOfChoices() {
+  static uint64_t seed = 0;
+  return seed;
+}
+
 absl::Status CheckSchedules(const CompiledProgram& program) {
+  for (const compiler::GraphChoices& choices : program.choices) {
+    if (choices.refusal.empty()) continue;
+    return absl::InternalError(
+        absl::StrCat("choices were refused: ", choices.refusal, "\n", choices.text));
+  }
   for (const compiler::CompiledKernel& kernel : program.kernels) {
     if (!kernel.refusal.empty()) {
       return absl::InternalError(absl::StrCat("a schedule was refused: ", kernel.refusal, "\n",
@@ -144,9 +157,17 @@ absl::Status CheckSchedules(const CompiledProgram& program) {
 
 absl::StatusOr<std::vector<HostTensor>> RunWith(const graph::Graph& graph,
                                                 absl::Span<const HostTensor> inputs,
-                                                const compiler::Options& options,
+                                                compiler::Options options,
                                                 CompiledProgram* program_run) {
   drivers::Device& device = TheDevice();
+  if (SeedOfChoices() != 0) {
+    const uint64_t seed = SeedOfChoices() + std::hash<std::string>()(graph::Print(graph));
+    const auto text = RandomChoices(graph, device.info().target, options, seed);
+    if (!text.ok()) return text.status();
+    options.choices = [text = *text](const std::string&, const drivers::Target&) {
+      return text.empty() ? std::nullopt : std::make_optional(text);
+    };
+  }
   auto program = compiler::Compile(graph, device.info().target, options);
   if (!program.ok()) return program.status();
   if (auto status = CheckSchedules(*program); !status.ok()) return status;
@@ -189,6 +210,8 @@ absl::Status UseDevice(const std::string& driver_name) {
             << std::endl;
   return absl::OkStatus();
 }
+
+void ChooseAtRandom(uint64_t seed) { SeedOfChoices() = seed; }
 
 absl::Status DisablePasses(const std::string& names) {
   compiler::Options options;

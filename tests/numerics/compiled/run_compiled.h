@@ -3,6 +3,7 @@
 #ifndef KILN_TESTS_NUMERICS_COMPILED_RUN_COMPILED_H_
 #define KILN_TESTS_NUMERICS_COMPILED_RUN_COMPILED_H_
 
+#include <cstdint>
 #include <string>
 #include <vector>
 
@@ -20,6 +21,10 @@ namespace kiln::numerics {
 // nothing was set.
 absl::Status DisablePasses(const std::string& names);
 
+// Makes choices at random (random_choices.h) in all later compilations: other ones for each graph
+// and seed. 0: none. Requires: called at most once, before the first use.
+void ChooseAtRandom(uint64_t seed);
+
 // Selects the driver whose first device runs everything from now on: "cpu", "cuda", "level_zero" or
 // "opencl". The default is a CPU device with two threads. Requires: called at most once, before the
 // first use. FAILED_PRECONDITION, with the reason, if the driver has no device.
@@ -28,7 +33,7 @@ absl::Status UseDevice(const std::string& driver_name);
 // Returns the graph's outputs, computed on the device. `inputs` are by index, each of its input's
 // shape and dtype. Unless it is null, `*program` becomes the program that ran. INTERNAL: the proof
 // refused a schedule that was chosen for a kernel, so that the kernel would have run with the plain
-// one.
+// one, or the graph cannot be compiled with choices that there are sites for.
 absl::StatusOr<std::vector<ops::HostTensor>> RunCompiled(
     const graph::Graph& graph, absl::Span<const ops::HostTensor> inputs,
     compiler::CompiledProgram* program = nullptr);
