@@ -202,6 +202,169 @@ linalg.householder_product(n, torch.tensor([0.5, 0.2, 0.1]))
 """
 
 
+LAYERS = """
+layer(nn.Linear(4, 3), x); layer(nn.Linear(4, 3, bias=False), x); layer(nn.Bilinear(4, 4, 2), x, y); layer(nn.Identity(), x); layer(nn.Flatten(), z); layer(nn.Unflatten(1, (2, 2)), x)
+layer(nn.Conv1d(4, 2, 3, padding=1), seq); layer(nn.Conv2d(4, 6, 3, stride=2, padding=1, groups=2), img); layer(nn.Conv2d(4, 2, 3, padding="same", padding_mode="reflect"), img); layer(nn.Conv3d(2, 3, 2), vol)
+layer(nn.ConvTranspose1d(4, 2, 3), seq); layer(nn.ConvTranspose2d(4, 2, 3, 2, 1, 1), img); layer(nn.ConvTranspose3d(2, 2, 2), vol); layer(nn.BatchNorm1d(4), x); layer(nn.BatchNorm2d(4), img)
+layer(nn.BatchNorm3d(2, affine=False), vol); layer(nn.BatchNorm2d(4).eval(), img); layer(nn.InstanceNorm1d(4, affine=True), seq); layer(nn.InstanceNorm2d(4), img); layer(nn.InstanceNorm3d(2), vol)
+layer(nn.GroupNorm(2, 4), img); layer(nn.LayerNorm(4), x); layer(nn.LayerNorm([3, 4], bias=False), z); layer(nn.RMSNorm(4), x); layer(nn.LocalResponseNorm(2), img); layer(nn.CrossMapLRN2d(3), img)
+layer(nn.SyncBatchNorm(4).eval(), img); layer(nn.ReLU(), x); layer(nn.ReLU(inplace=True), x * 1); layer(nn.ReLU6(), x); layer(nn.LeakyReLU(0.1), x); layer(nn.PReLU(), x); layer(nn.RReLU().eval(), x); layer(nn.ELU(), x); layer(nn.CELU(), x)
+layer(nn.SELU(), x); layer(nn.GELU(), x); layer(nn.GELU("tanh"), x); layer(nn.GLU(), x); layer(nn.SiLU(), x); layer(nn.Mish(), x); layer(nn.Hardswish(), x); layer(nn.Hardsigmoid(), x); layer(nn.Hardtanh(-0.5, 0.5), x)
+layer(nn.Hardshrink(), x); layer(nn.Softshrink(), x); layer(nn.Tanhshrink(), x); layer(nn.Threshold(0.1, 2.0), x); layer(nn.Sigmoid(), x); layer(nn.LogSigmoid(), x); layer(nn.Softplus(), x); layer(nn.Softsign(), x)
+layer(nn.Tanh(), x); layer(nn.Softmax(1), x); layer(nn.Softmax2d(), img); layer(nn.Softmin(1), x); layer(nn.LogSoftmax(dim=1), x); layer(nn.Dropout(0.5).eval(), x); layer(nn.Dropout1d().eval(), seq); layer(nn.Dropout2d().eval(), img)
+layer(nn.Dropout3d().eval(), vol); layer(nn.AlphaDropout().eval(), x); layer(nn.FeatureAlphaDropout().eval(), img); layer(nn.MaxPool1d(2), seq); layer(nn.MaxPool2d(3, stride=2, padding=1), img); layer(nn.MaxPool3d(2), vol)
+layer(nn.MaxPool2d(2, return_indices=True), img); nn.MaxUnpool1d(3)(*nn.MaxPool1d(3, return_indices=True)(seq)); nn.MaxUnpool2d(2)(*nn.MaxPool2d(2, return_indices=True)(img)); nn.MaxUnpool3d(2)(*nn.MaxPool3d(2, return_indices=True)(vol))
+layer(nn.AvgPool1d(3), seq); layer(nn.AvgPool2d(2, padding=1), img); layer(nn.AvgPool3d(2), vol); layer(nn.LPPool1d(2, 3), seq.abs()); layer(nn.LPPool2d(2, 2), img.abs()); layer(nn.LPPool3d(2, 2), vol.abs()); layer(nn.AdaptiveAvgPool1d(3), seq)
+layer(nn.AdaptiveAvgPool2d((2, 3)), img); layer(nn.AdaptiveAvgPool2d(1), img); layer(nn.AdaptiveAvgPool3d(2), vol); layer(nn.AdaptiveMaxPool1d(3), seq); layer(nn.AdaptiveMaxPool2d(2), img); layer(nn.AdaptiveMaxPool3d(2), vol)
+layer(nn.Embedding(5, 3), k); layer(nn.Embedding(5, 3, padding_idx=0), k); layer(nn.EmbeddingBag(5, 3, mode="sum"), k.reshape(2, 2)); layer(nn.PixelShuffle(2), img); layer(nn.PixelUnshuffle(2), img); layer(nn.ChannelShuffle(2), img)
+layer(nn.Fold((3, 3), 2), z.reshape(1, 8, 3)[:, :, :1] * torch.ones(4)); layer(nn.Unfold(2), img); layer(nn.Upsample(scale_factor=2), img); layer(nn.UpsamplingNearest2d(scale_factor=2), img); layer(nn.UpsamplingBilinear2d(scale_factor=2), img)
+layer(nn.ConstantPad1d(1, 2.0), seq); layer(nn.ConstantPad2d(1, 2.0), img); layer(nn.ConstantPad3d(1, 2.0), vol); layer(nn.ZeroPad1d(1), seq); layer(nn.ZeroPad2d((1, 2, 0, 1)), img); layer(nn.ZeroPad3d(1), vol); layer(nn.ReflectionPad1d(1), seq)
+layer(nn.ReflectionPad2d(1), img); layer(nn.ReflectionPad3d(1), vol); layer(nn.ReplicationPad1d(1), seq); layer(nn.ReplicationPad2d(1), img); layer(nn.ReplicationPad3d(1), vol); layer(nn.CircularPad1d(1), seq); layer(nn.CircularPad2d(1), img)
+layer(nn.CircularPad3d(1), vol); layer(nn.CosineSimilarity(), x, y); layer(nn.PairwiseDistance(), x, y); layer(nn.RNN(4, 3), z); layer(nn.RNN(4, 3, 2, "relu", batch_first=True), z); layer(nn.LSTM(4, 3, 2, bidirectional=True), z); layer(nn.GRU(4, 3), z)
+layer(nn.RNNCell(4, 3), x); layer(nn.LSTMCell(4, 3), x); layer(nn.GRUCell(4, 3), x); layer(nn.MultiheadAttention(4, 2, batch_first=True), z, z, z); layer(nn.TransformerEncoderLayer(4, 2, 8, 0.0, batch_first=True), z)
+layer(nn.TransformerEncoder(nn.TransformerEncoderLayer(4, 2, 8, 0.0, batch_first=True, norm_first=True), 2, enable_nested_tensor=False), z); layer(nn.TransformerDecoderLayer(4, 2, 8, 0.0, batch_first=True), z, z)
+layer(nn.TransformerDecoder(nn.TransformerDecoderLayer(4, 2, 8, 0.0), 2), z, z); layer(nn.Transformer(4, 2, 1, 1, 8, 0.0, batch_first=True), z, z); layer(nn.Sequential(nn.Linear(4, 3), nn.Tanh()), x); layer(nn.ModuleList([nn.Linear(4, 3)])[0], x)
+layer(nn.ModuleDict({"a": nn.Linear(4, 3)})["a"], x); list(nn.ParameterList([torch.ones(2)]).state_dict()); list(nn.ParameterDict({"s": torch.ones(2)}).state_dict()); [name for name, _ in nn.Transformer(4, 2, 1, 1, 8).named_parameters()]
+layer(nn.MSELoss(), x, y); layer(nn.L1Loss(), x, y); layer(nn.SmoothL1Loss(beta=0.5), x, y); layer(nn.HuberLoss(), x, y); layer(nn.CrossEntropyLoss(weight=v.abs()), x, labels); layer(nn.NLLLoss(), x, labels); layer(nn.NLLLoss2d(), img, img.argmax(1) * 0)
+layer(nn.BCELoss(), u, (y > 0).float()); layer(nn.BCEWithLogitsLoss(), x, u); layer(nn.KLDivLoss(reduction="batchmean"), x, u); layer(nn.PoissonNLLLoss(), x, p); layer(nn.GaussianNLLLoss(), x, y, p); layer(nn.HingeEmbeddingLoss(), x, y.sign())
+layer(nn.SoftMarginLoss(), x, y.sign()); layer(nn.MultiLabelSoftMarginLoss(), x, (y > 0).float()); layer(nn.CosineEmbeddingLoss(), x, y, sign); layer(nn.MarginRankingLoss(), x[:, 0], y[:, 0], sign); layer(nn.TripletMarginLoss(), x, y, p)
+layer(nn.TripletMarginWithDistanceLoss(), x, y, p); layer(nn.MultiMarginLoss(), x, labels); layer(nn.MultiLabelMarginLoss(), x, torch.tensor([[0, 2, -1, 1], [3, -1, 0, 0], [1, 2, 3, 0]]))
+slope(lambda t: nn.CTCLoss()(F.log_softmax(t, 2), torch.tensor([[1, 2], [3, 3]]), torch.tensor([5, 5]), torch.tensor([2, 1])), g.permute(2, 0, 1)); layer(nn.AdaptiveLogSoftmaxWithLoss(4, 8, [2, 4], div_value=2.0), x, torch.tensor([0, 3, 7]))
+layer(nn.LazyLinear(3), x); layer(nn.LazyConv1d(2, 3), seq); layer(nn.LazyConv2d(2, 3), img); layer(nn.LazyConv3d(2, 2), vol); layer(nn.LazyConvTranspose1d(2, 3), seq); layer(nn.LazyConvTranspose2d(2, 3), img); layer(nn.LazyConvTranspose3d(2, 2), vol)
+layer(nn.LazyBatchNorm1d(), x); layer(nn.LazyBatchNorm2d(), img); layer(nn.LazyBatchNorm3d(), vol); layer(nn.LazyInstanceNorm1d(), seq); layer(nn.LazyInstanceNorm2d(), img); layer(nn.LazyInstanceNorm3d(), vol)
+repr(nn.Sequential(nn.ReLU(), nn.Tanh())); nn.Parameter(x).requires_grad; nn.Buffer(x).requires_grad; isinstance(nn.Module(), nn.Module); layer(nn.Linear(4, 2, dtype=torch.float64), double)
+"""
+
+OPTIMIZERS = """
+steps(lambda p: optim.SGD(p, 0.1)); steps(lambda p: optim.SGD(p, lr=0.1, momentum=0.9, weight_decay=0.1, nesterov=True)); steps(lambda p: optim.SGD(p, 0.1, momentum=0.9, dampening=0.5, maximize=True))
+steps(lambda p: optim.Adam(p)); steps(lambda p: optim.Adam(p, 0.1, (0.8, 0.9), amsgrad=True, weight_decay=0.1)); steps(lambda p: optim.AdamW(p, 0.1, foreach=True)); steps(lambda p: optim.RMSprop(p, 0.1, centered=True, momentum=0.5))
+steps(lambda p: optim.Adagrad(p, 0.1, lr_decay=0.1)); steps(lambda p: optim.Adadelta(p)); steps(lambda p: optim.Adamax(p, 0.1)); steps(lambda p: optim.NAdam(p, 0.1)); steps(lambda p: optim.RAdam(p, 0.1)); steps(lambda p: optim.ASGD(p, 0.1, t0=1))
+steps(lambda p: optim.Rprop(p, 0.1)); steps(lambda p: optim.Adafactor(p, 0.1)); steps(lambda p: optim.LBFGS(p, 0.5, max_iter=4)); steps(lambda p: optim.Adam([{"params": p[:1], "lr": 0.5}, {"params": p[1:]}], lr=0.01))
+rates(lambda o: sched.StepLR(o, 2)); rates(lambda o: sched.MultiStepLR(o, [2, 5], 0.5)); rates(lambda o: sched.LambdaLR(o, lambda e: 0.9 ** e)); rates(lambda o: sched.MultiplicativeLR(o, lambda e: 0.9)); rates(lambda o: sched.ExponentialLR(o, 0.9))
+rates(lambda o: sched.ConstantLR(o)); rates(lambda o: sched.LinearLR(o)); rates(lambda o: sched.PolynomialLR(o, 6, 2.0)); rates(lambda o: sched.CosineAnnealingLR(o, 8, 0.01)); rates(lambda o: sched.CosineAnnealingWarmRestarts(o, 3, 2))
+rates(lambda o: sched.OneCycleLR(o, 0.5, 12)); rates(lambda o: sched.OneCycleLR(o, 0.5, total_steps=12, anneal_strategy="linear", three_phase=True)); rates(lambda o: sched.CyclicLR(o, 0.01, 0.1, 3)); rates(lambda o: sched.CyclicLR(o, 0.01, 0.1, 3, mode="exp_range", gamma=0.9))
+rates(lambda o: sched.SequentialLR(o, [sched.LinearLR(o, 0.1, total_iters=3), sched.ExponentialLR(o, 0.9)], [3])); rates(lambda o: sched.ChainedScheduler([sched.ConstantLR(o, 0.1, 3), sched.ExponentialLR(o, 0.9)]))
+rates(lambda o: sched.ReduceLROnPlateau(o, patience=1), 1.0); isinstance(sched.StepLR(optim.SGD([nn.Parameter(x)], 0.1), 2), sched.LRScheduler); isinstance(optim.SGD([nn.Parameter(x)], 0.1), optim.Optimizer)
+rates(lambda o: torch.optim.swa_utils.SWALR(o, 0.05, 4)) if False else 1; sorted(optim.Adam([nn.Parameter(x)]).state_dict()); [group["lr"] for group in optim.Adam([nn.Parameter(x)], 0.3).param_groups]
+utils.clip_grad_norm_(grown(v, w), 1.0); [one.grad for one in clipped(v, w)]; utils.get_total_norm([v, w]); utils.parameters_to_vector([v, w]); layer(utils.weight_norm(nn.Linear(4, 3)), x); layer(utils.remove_weight_norm(utils.weight_norm(nn.Linear(4, 3))), x)
+utils.fuse_conv_bn_eval(fixed(nn.Conv2d(4, 2, 3)).eval(), fixed(nn.BatchNorm2d(2)).eval())(img); utils.fuse_linear_bn_eval(fixed(nn.Linear(4, 2)).eval(), fixed(nn.BatchNorm1d(2)).eval())(x)
+utils.fuse_conv_bn_weights(m[None, None, :, :].expand(2, 1, 4, 4), None, v[:2], p[0, :2], 1e-5, w[:2], v[2:]); utils.fuse_linear_bn_weights(m, v, w, p[0], 1e-5, v, w); utils.skip_init(nn.Linear, 4, 3).weight.shape
+layer(utils.spectral_norm(nn.Linear(4, 3), n_power_iterations=60).train(), x)[0] if False else 1; layer(utils.remove_spectral_norm(nn.utils.spectral_norm(nn.Linear(4, 3))), x)[0] if False else 1; vector_to(v, w)
+utils.rnn.pad_sequence([v, w[:2]], batch_first=True); utils.rnn.pack_padded_sequence(z, torch.tensor([3, 2]), batch_first=True).data; utils.rnn.pad_packed_sequence(utils.rnn.pack_padded_sequence(z, [2, 3], True, enforce_sorted=False), True)
+utils.rnn.pack_sequence([v, w[:2]]).batch_sizes; utils.rnn.unpad_sequence(z, torch.tensor([2, 3]), True); utils.rnn.unpack_sequence(utils.rnn.pack_sequence([v, w[:2]])); isinstance(utils.rnn.pack_sequence([v]), utils.rnn.PackedSequence)
+init.constant_(x.clone(), 2.0); init.ones_(x.clone()); init.zeros_(x.clone()); init.eye_(m.clone()); init.dirac_(img[:, :2, :3, :3].clone()); init.calculate_gain("relu"); init.calculate_gain("leaky_relu", 0.2); init.orthogonal_(m.clone()) @ m * 0
+init.uniform_(x.clone(), 1, 1); init.normal_(x.clone(), 2, 0); init.trunc_normal_(x.clone(), 0, 1e-9).round(); init.xavier_uniform_(m.clone(), 0.0); init.xavier_normal_(m.clone(), 0.0); init.kaiming_uniform_(m.clone(), 1e20).round(); init.sparse_(m.clone(), 1.0) * 0
+init.kaiming_normal_(m.clone(), 1e20, mode="fan_out").round(); slope(lambda t: (t * t).sum(), x); slope(lambda t: t[1:, ::2].exp().sum(), x); slope(lambda t: t.max(1).values.sum(), x); slope(lambda t: t.sort(1).values[:, 0].sum(), x); slope(lambda t: written(t).sum(), x)
+slope(lambda t: t.view(-1)[3:7].mul(2).sum() + t.std(), x); slope(lambda t: t.clamp(-0.5, 0.5).prod(1).sum(), x); slope(lambda t: torch.cat([t, t * 2]).norm(), x); slope(lambda t: (t @ m).softmax(1)[:, 0].sum(), x); slope(lambda t: t.std_mean()[0] if False else t.var(), x)
+"""
+
+
+class Helpers:
+    """Functions for expressions with layers and optimizers."""
+
+    def __init__(self, torch):
+        self.torch = torch
+
+    def fixed(self, module):
+        """Sets all Parameters and floating-point buffers to numbers of their own."""
+        random = np.random.default_rng(3)
+        with self.torch.no_grad():
+            for _, value in [*module.named_parameters(), *module.named_buffers()]:
+                if value.is_floating_point():
+                    value.copy_(self.torch.from_numpy(random.uniform(0.1, 0.6, tuple(value.shape)).astype(np.float32)))
+        return module
+
+    def layer(self, module, *given):
+        """Returns a module's result, and the gradients of its Parameters and its first input."""
+        lazy = type(module).__name__.startswith("Lazy")
+        if lazy:
+            module(*given)
+        self.fixed(module)
+        first, *others = given
+        if first.is_floating_point():
+            first = first.detach().clone().requires_grad_()
+        result = module(first, *others) if not first.is_leaf or "inplace=True" not in repr(module) else module(first * 1)
+        ends = [part for part in _tensors(result) if part.requires_grad]
+        if not ends:
+            return result
+        total = sum((part * part).sum() for part in ends)
+        total.backward()
+        slopes = [parameter.grad for _, parameter in sorted(module.named_parameters()) if parameter.grad is not None]
+        return [result, first.grad if first.is_floating_point() else None, *slopes]
+
+    def steps(self, make):
+        """Returns the Parameters after each of five steps."""
+        torch = self.torch
+        random = np.random.default_rng(4)
+        parameters = [torch.nn.Parameter(torch.from_numpy(random.uniform(-1, 1, shape).astype(np.float32)))
+                      for shape in ((3, 4), (4,))]
+        optimizer = make(parameters)
+        found = []
+        for _ in range(5):
+            def closure():
+                optimizer.zero_grad()
+                loss = (parameters[0] * parameters[1]).tanh().square().sum() + parameters[1].square().sum()
+                loss.backward()
+                return loss
+
+            closure()
+            optimizer.step(closure)
+            found.append([parameter.detach().clone() for parameter in parameters])
+        return found
+
+    def rates(self, make, metric=None):
+        """Returns the learning rates and momenta of twelve steps."""
+        optimizer = self.torch.optim.SGD([self.torch.nn.Parameter(self.torch.ones(2))], lr=0.1, momentum=0.9)
+        scheduler = make(optimizer)
+        found = []
+        for _ in range(11):
+            optimizer.step()
+            found.append([float(optimizer.param_groups[0]["lr"]), float(optimizer.param_groups[0]["momentum"])])
+            scheduler.step(*[] if metric is None else [metric])
+        return np.asarray(found)
+
+    def grown(self, *tensors):
+        """Returns leaves with gradients."""
+        leaves = [tensor.clone().requires_grad_() for tensor in tensors]
+        sum((leaf * leaf).sum() for leaf in leaves).backward()
+        return leaves
+
+    def clipped(self, *tensors):
+        """Returns leaves whose gradients were clipped by value and by norm."""
+        leaves = self.grown(*tensors)
+        self.torch.nn.utils.clip_grad_value_(leaves, 1.5)
+        self.torch.nn.utils.clip_grads_with_norm_(leaves, 1.0, self.torch.nn.utils.get_total_norm([leaf.grad for leaf in leaves]))
+        return leaves
+
+    def vector_to(self, *tensors):
+        """Returns tensors that were set from one vector."""
+        made = [tensor.clone() for tensor in tensors]
+        self.torch.nn.utils.vector_to_parameters(self.torch.arange(8.0), made)
+        return made
+
+    def slope(self, function, tensor):
+        """Returns the gradient of a function."""
+        leaf = tensor.detach().clone().requires_grad_()
+        return self.torch.autograd.grad(function(leaf), leaf)[0]
+
+    def written(self, tensor):
+        """Returns a tensor after changes in place of it and of its views."""
+        changed = tensor * 3
+        changed[0] = 1.0
+        changed[1, 2:] *= changed[2, :2]
+        changed.t()[3].add_(2)
+        changed.view(-1)[5:7].zero_()
+        return changed
+
+
+def _tensors(value):
+    if hasattr(value, "detach"):
+        return [value]
+    if isinstance(value, (list, tuple)):
+        return [part for item in value for part in _tensors(item)]
+    return []
+
+
 def _split(text):
     return [part.strip() for line in text.strip().splitlines() for part in _parts(line) if part.strip()]
 
@@ -261,7 +424,7 @@ def expressions():
         if name in changing:
             first, *others = _arguments(rest)
             found.append(f"torch.{name}_({', '.join([f'({first}).clone()', *others])})")
-    for text in (FUNCTIONS, METHODS, FUNCTIONAL, LINALG):
+    for text in (FUNCTIONS, METHODS, FUNCTIONAL, LINALG, LAYERS, OPTIMIZERS):
         found += _split(text)
     return list(dict.fromkeys(found))
 
@@ -284,5 +447,8 @@ def flat(value):
 
 def evaluate(torch, expression, given):
     """Returns the arrays of an expression's value."""
-    names = {**given, "torch": torch, "np": np, "F": torch.nn.functional, "linalg": torch.linalg}
+    helpers = Helpers(torch)
+    names = {**given, "torch": torch, "np": np, "F": torch.nn.functional, "linalg": torch.linalg, "nn": torch.nn,
+             "optim": torch.optim, "sched": torch.optim.lr_scheduler, "utils": torch.nn.utils, "init": torch.nn.init}
+    names.update({name: getattr(helpers, name) for name in dir(helpers) if not name.startswith("_")})
     return flat(eval(expression, names))

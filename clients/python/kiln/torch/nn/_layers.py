@@ -112,9 +112,24 @@ class Layer(Module):
         if given.get("_weight") is not None:
             self.weight.data = given["_weight"]
 
+    def _arguments(self) -> Tuple[Any, Dict[str, Any]]:
+        """Returns the arguments that the layer was made with."""
+        found = vars(self).get("_made_with")
+        if found is not None:
+            return found  # type: ignore[no-any-return]
+        # Made by another layer.
+        options = {}
+        for name in self._names:
+            value = getattr(self, name, None)
+            if isinstance(value, KilnTensor) or name == "bias":
+                options[name] = value is not None
+            elif value is not None and not isinstance(value, Module):
+                options[name] = value
+        return (), options
+
     def reset_parameters(self) -> None:
         """Draws the Parameters again, as when the layer was made."""
-        args, options = self._made_with
+        args, options = self._arguments()
         fresh = COUNTERPARTS[type(self)._kiln_class](*args, **options)
         with no_grad():
             for (_, mine), (_, other) in zip(self.own_tensors(), fresh.own_tensors()):
@@ -122,7 +137,7 @@ class Layer(Module):
 
     def extra_repr(self) -> str:
         """Returns the arguments for repr()."""
-        args, options = self._made_with
+        args, options = self._arguments()
         return ", ".join([*[repr(arg) for arg in args if not isinstance(arg, (KilnTensor, Module))],
                           *[f"{name}={value!r}" for name, value in options.items()
                             if not isinstance(value, (KilnTensor, Module))]])

@@ -162,8 +162,9 @@ class _Lazy(Module):
         """Makes the layer for the size of this input, and applies it."""
         args, kwargs = self._lazy
         training, target = self.training, type(self)._target
+        size = inputs[0].shape[self._place(inputs[0], target)]
         self.__class__ = target
-        target.__init__(self, inputs[0].shape[self._place(inputs[0], target)], *args, **kwargs)
+        target.__init__(self, size, *args, **kwargs)
         self.train(training)
         return self.forward(*inputs)
 

@@ -232,16 +232,20 @@ class Rule(Optimizer):
                          for slot in self._rule.slots(group)}
                 self.state[parameter] = {"step": fresh, **state}
         self._advance([parameter for _, parameter in moving])
+        # What a rule computes once for a step depends on the rate and on the count of steps.
+        shared: Dict[int, Dict[Any, Any]] = {}
+        rates, self._rates = self._rates, {}
         try:
             for group, parameter in moving:
                 state = self.state[parameter]
+                self._rule._of_step = shared.setdefault(id(state["step"]), {})
                 gradient = parameter.grad.detach()
                 if group.get("maximize"):
                     gradient = -gradient
-                self._rule.update(parameter, gradient, state, self._rate(group["lr"], parameter),
-                                  state["step"], group)
+                self._rule.update(parameter, gradient, state,
+                                  self._rate(group["lr"], parameter, rates), state["step"], group)
         finally:
-            self._rule._of_step.clear()
+            self._rule._of_step = {}
 
     def _advance(self, moving: List[Any]) -> None:
         """Counts a step of the Parameters that have a gradient."""
@@ -256,17 +260,18 @@ class Rule(Optimizer):
         for count in counts.values():
             count.assign(count + 1)
 
-    def _rate(self, lr: Any, parameter: Any) -> Any:
+    def _rate(self, lr: Any, parameter: Any, before: Dict[Any, Any]) -> Any:
+        """Returns a learning rate as a tensor, the last step's if it has not changed."""
         wide = parameter.dtype is dtypes.float64
-        if isinstance(lr, KilnTensor):
-            return convert(lr)._cast(dtypes.float64 if wide else dtypes.float32)
-        key = (float(lr), wide)
-        found = self._rates.get(key)
-        if found is None:
-            self._rates.clear()
-            number: Any = np.float64(lr) if wide else np.float32(lr)
-            found = self._rates[key] = adopt(KilnTensor(number))
-        return found
+        key = (id(lr) if isinstance(lr, KilnTensor) else float(lr), wide)
+        if key not in self._rates:
+            if isinstance(lr, KilnTensor):
+                made = convert(lr)._cast(dtypes.float64 if wide else dtypes.float32)
+            else:
+                number: Any = np.float64(lr) if wide else np.float32(lr)
+                made = before[key] if key in before else adopt(KilnTensor(number))
+            self._rates[key] = made
+        return self._rates[key]
 
 
 def checked(name: str, options: Mapping[str, Any]) -> Dict[str, Any]:
