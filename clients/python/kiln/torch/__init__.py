@@ -26,6 +26,7 @@ from kiln.torch import (
     _creation,
     _defaults,
     _functions,
+    _further,
     _shaping,
     _tensor,
     amp,
@@ -82,7 +83,7 @@ from kiln.torch._creation import (
     zeros,
     zeros_like,
 )
-from kiln.torch._creation import range_ as range  # noqa: A001
+from kiln.torch._creation import range_ as range
 from kiln.torch._defaults import (
     get_default_dtype,
     set_default_dtype,
@@ -90,8 +91,8 @@ from kiln.torch._defaults import (
 )
 from kiln.torch._device import device, get_default_device, set_default_device
 from kiln.torch._grad import inference_mode, is_inference_mode_enabled, set_grad_enabled
-from kiln.torch._size import Size
-from kiln.torch._tensor import Strided as layout
+from kiln.torch._size import Size, words
+from kiln.torch._tensor import Strided as layout  # noqa: N813
 from kiln.torch._tensor import Tensor, strided
 from kiln.torch.amp import GradScaler, autocast, is_autocast_available, is_autocast_enabled
 from kiln.torch.nn import functional as _f
@@ -105,6 +106,7 @@ globals().update(_dtypes.BY_NAME)
 globals().update(_defaults.NAMES)
 globals().update(_creation.LEGACY)
 globals().update(_functions.FUNCTIONS)
+globals().update(_further.FUNCTIONS)
 
 
 def no_grad(orig_func: Any = None) -> Any:
@@ -148,8 +150,7 @@ class FloatInfo:
         found = _data_types.finfo(_defaults.as_dtype(kind))
         self.bits, self.eps, self.max, self.min = found.bits, found.eps, found.max, found.min
         self.tiny = self.smallest_normal = found.smallest_normal
-        self.resolution = 10.0 ** _builtins.int(
-            _builtins.round(_log10(found.eps)))
+        self.resolution = 10.0 ** _log10(found.eps)
         self.dtype = _defaults.as_dtype(kind).name
 
 
@@ -201,7 +202,7 @@ def broadcast_shapes(*shapes: Any) -> Size:
                                     for shape in shapes]))
 
 
-def compile(model: Any = None, **_: Any) -> Any:  # noqa: A001
+def compile(model: Any = None, **_: Any) -> Any:
     """Returns the function itself: Kiln compiles every graph."""
     return model if model is not None else lambda function: function
 
@@ -253,8 +254,8 @@ def are_deterministic_algorithms_enabled() -> Any:
 
 
 def set_flush_denormal(mode: Any) -> Any:
-    """Returns False: it is not supported."""
-    return False
+    """Returns whether the choice holds: denormal numbers are not flushed."""
+    return not mode
 
 
 def is_warn_always_enabled() -> Any:
@@ -289,8 +290,7 @@ def gradient(input: Any, *, spacing: Any = 1, dim: Any = None, edge_order: Any =
 
 
 def _windowed(name: str, *weights: Any) -> Any:
-    def window(window_length: Any, periodic: Any = True, *, dtype: Any = None, device: Any = None,
-               layout: Any = None, requires_grad: Any = False, **options: Any) -> Any:
+    def window(window_length: Any, periodic: Any = True, **options: Any) -> Any:
         given = options.get("alpha"), options.get("beta")
         used = weights if given[0] is None else (given[0], given[1])
         points = window_length if periodic else window_length - 1
@@ -300,8 +300,8 @@ def _windowed(name: str, *weights: Any) -> Any:
             total = total + (-1) ** i * weight * (place * i).cos()
         if window_length == 1:
             total = total * 0 + 1
-        kind = _defaults.get_default_dtype() if dtype is None else _defaults.as_dtype(dtype)
-        return _creation.finish(total._cast(kind), device, requires_grad)
+        return _creation.finish(total._cast(_kind(options)), options.get("device"),
+                                options.get("requires_grad", False))
 
     window.__name__ = window.__qualname__ = name
     window.__doc__ = f"Returns a {name.partition('_')[0]} window."
@@ -313,23 +313,26 @@ hamming_window = _windowed("hamming_window", 0.54, 0.46)
 blackman_window = _windowed("blackman_window", 0.42, 0.5, 0.08)
 
 
-def bartlett_window(window_length: Any, periodic: Any = True, *, dtype: Any = None,
-                    **options: Any) -> Any:
+def _kind(options: Any) -> Any:
+    wanted = options.get("dtype")
+    return _defaults.get_default_dtype() if wanted is None else _defaults.as_dtype(wanted)
+
+
+def bartlett_window(window_length: Any, periodic: Any = True, **options: Any) -> Any:
     """Returns a Bartlett window."""
     points = window_length if periodic else window_length - 1
     place = arange(window_length, dtype=_dtypes.float64) * (2 / _builtins.max(points, 1))
-    return (1 - (place - 1).abs())._cast(
-        _defaults.get_default_dtype() if dtype is None else _defaults.as_dtype(dtype))
+    return (1 - (place - 1).abs())._cast(_kind(options))
 
 
-def norm_except_dim(v: Any, pow: Any = 2, dim: Any = 0) -> Any:  # noqa: A002
+def norm_except_dim(v: Any, pow: Any = 2, dim: Any = 0) -> Any:
     """Returns the norm over all dimensions except one."""
     axes = tuple(axis for axis in _builtins.range(v.ndim) if axis != dim)
     return v.norm(pow, axes, True)
 
 
 # Functions of networks that are in `torch`, too.
-_NETWORK = (
+_NETWORK = words(
     "adaptive_avg_pool1d alpha_dropout avg_pool1d bilinear celu celu_ "
     "channel_shuffle conv1d conv2d conv3d conv_tbc conv_transpose1d conv_transpose2d "
     "conv_transpose3d cosine_similarity dropout "
@@ -338,7 +341,7 @@ _NETWORK = (
     "pairwise_distance pdist pixel_shuffle pixel_unshuffle prelu relu rms_norm "
     "rrelu rrelu_ selu selu_ sigmoid softmax tanh log_softmax threshold threshold_ "
     "native_channel_shuffle"
-).split()
+)
 globals().update({_name: getattr(_f, _name) for _name in _NETWORK})
 globals().update({_name: _functions.FUNCTIONS[_name] for _name in ("relu_", "tanh_", "sigmoid_")})
 
@@ -363,6 +366,9 @@ cosine_embedding_loss, hinge_embedding_loss = (
 margin_ranking_loss, triplet_margin_loss = (
     _numbered("margin_ranking_loss"), _numbered("triplet_margin_loss"))
 ctc_loss = _numbered("ctc_loss")
+
+
+Event, Stream, AcceleratorError = cuda.Event, cuda.Stream, OutOfMemoryError
 
 
 def adaptive_max_pool1d(input: Any, output_size: Any) -> Any:
@@ -425,6 +431,35 @@ class _Version:
 
 
 version = _Version()
+
+__all__ = [
+    "AcceleratorError", "Event", "Generator", "GradScaler", "OutOfMemoryError", "Size",
+    "Stream", "Tensor", "adaptive_max_pool1d", "amp", "arange",
+    "are_deterministic_algorithms_enabled", "as_tensor", "asarray", "autocast", "autograd",
+    "backends", "bartlett_window", "batch_norm", "bernoulli",
+    "binary_cross_entropy_with_logits", "binomial", "blackman_window", "broadcast_shapes",
+    "can_cast", "channels_last", "channels_last_3d", "compile", "constant_pad_nd",
+    "contiguous_format", "cosine_embedding_loss", "ctc_loss", "cuda", "default_generator",
+    "device", "dtype", "e", "embedding", "empty", "empty_like", "empty_permuted",
+    "empty_strided", "enable_grad", "eye", "finfo", "from_dlpack", "from_numpy", "frombuffer",
+    "full", "full_like", "get_default_device", "get_default_dtype",
+    "get_float32_matmul_precision", "get_num_interop_threads", "get_num_threads",
+    "get_rng_state", "gradient", "hamming_window", "hann_window", "hinge_embedding_loss",
+    "iinfo", "inf", "inference_mode", "initial_seed", "is_autocast_available",
+    "is_autocast_enabled", "is_grad_enabled", "is_inference_mode_enabled",
+    "is_warn_always_enabled", "layout", "linalg", "linspace", "load", "logspace", "manual_seed",
+    "margin_ranking_loss", "memory_format", "multinomial", "nan", "nn", "no_grad",
+    "norm_except_dim", "normal", "ones", "ones_like", "optim", "pi", "poisson",
+    "preserve_format", "promote_types", "rand", "rand_like", "randint", "randint_like", "randn",
+    "randn_like", "random", "randperm", "range", "real", "result_type", "save", "scalar_tensor",
+    "seed", "serialization", "set_default_device", "set_default_dtype",
+    "set_default_tensor_type", "set_float32_matmul_precision", "set_flush_denormal",
+    "set_grad_enabled", "set_num_interop_threads", "set_num_threads", "set_printoptions",
+    "set_rng_state", "set_warn_always", "strided", "tensor", "triplet_margin_loss",
+    "use_deterministic_algorithms", "utils", "vander", "version", "vmap", "zeros", "zeros_like",
+    *_dtypes.BY_NAME, *_defaults.NAMES, *_creation.LEGACY, *_functions.FUNCTIONS,
+    *_further.FUNCTIONS, *_NETWORK,
+]  # fmt: skip
 
 if TYPE_CHECKING:
 

@@ -4,10 +4,11 @@ from typing import Any, Callable, Dict
 
 from kiln.tensor import Tensor as KilnTensor
 from kiln.torch import _inplace, _pointwise, _products, _reducing, _shaping
+from kiln.torch._size import words
 from kiln.torch._tensor import Tensor, convert
 
 # Methods of Tensor, those of Kiln and those that other modules have attached.
-_METHODS = (
+_METHODS = words(
     "abs absolute acos acosh add addbmm addcdiv addcmul addmm addmv addr adjoint all allclose amax "
     "amin aminmax angle any arccos arccosh arcsin arcsinh arctan arctan2 arctanh argmax argmin "
     "argsort argwhere as_strided asin asinh atan atan2 atanh baddbmm bincount bitwise_and "
@@ -31,15 +32,15 @@ _METHODS = (
     "squeeze std sub subtract sum swapaxes swapdims t take take_along_dim tan tensor_split tile "
     "topk trace transpose tril triu true_divide trunc unbind unflatten unique unique_consecutive "
     "unsqueeze var vdot vsplit xlogy"
-).split()
+)
 # In-place methods that are functions, too.
-_CHANGING = (
+_CHANGING = words(
     "abs_ acos_ acosh_ addmv_ arccos_ arccosh_ arcsin_ arcsinh_ arctan_ arctanh_ asin_ asinh_ "
     "atan_ atanh_ ceil_ clamp_ clamp_max_ clamp_min_ clip_ cos_ cosh_ deg2rad_ erf_ erfc_ exp_ "
     "exp2_ expm1_ fix_ floor_ frac_ gcd_ i0_ index_put_ lcm_ ldexp_ log_ log10_ log1p_ log2_ "
     "logit_ nan_to_num_ neg_ negative_ rad2deg_ reciprocal_ round_ rsqrt_ sigmoid_ sin_ sinc_ "
     "sinh_ sqrt_ square_ tan_ tanh_ trunc_ xlogy_ conj_physical_ fill_ zero_ detach_ relu_"
-).split()
+)
 
 
 def _function(name: str, method: Callable[..., Any]) -> Callable[..., Any]:

@@ -3,9 +3,10 @@
 from typing import Any, Callable
 
 from kiln.tensor import Tensor as KilnTensor
+from kiln.torch._size import words
 from kiln.torch._tensor import Tensor
 
-_NAMES = (
+_NAMES = words(
     "abs absolute acos acosh add addbmm addcdiv addcmul addmm addmv addr arccos arccosh arcsin "
     "arcsinh arctan arctan2 arctanh asin asinh atan atan2 atanh baddbmm bitwise_and "
     "bitwise_left_shift bitwise_not bitwise_or bitwise_right_shift bitwise_xor ceil clamp "
@@ -17,12 +18,12 @@ _NAMES = (
     "nan_to_num ne neg negative nextafter not_equal polygamma pow put rad2deg reciprocal relu "
     "remainder renorm round rsqrt scatter scatter_add scatter_reduce sgn sigmoid sign sin sinc "
     "sinh sqrt square sub subtract tan tanh tril triu true_divide trunc xlogy"
-).split()
+)
 # They change only the shape: the tensor becomes a view of its former self.
-_RESHAPING = "squeeze unsqueeze t transpose swapaxes swapdims".split()
-_COMPARING = frozenset(
+_RESHAPING = words("squeeze unsqueeze t transpose swapaxes swapdims")
+_COMPARING = frozenset(words(
     "eq ge greater greater_equal gt le less less_equal lt ne not_equal logical_and logical_not "
-    "logical_or logical_xor".split())
+    "logical_or logical_xor"))
 
 
 def _changing(name: str) -> Callable[..., Any]:

@@ -8,9 +8,9 @@ import numpy as np
 from kiln._array_api.elementwise import numbers, special
 from kiln._basics import dtypes
 from kiln._basics.errors import InvalidArgument
+from kiln.tensor import Tensor as KilnTensor
 from kiln.torch._dialect import kind
 from kiln.torch._tensor import Tensor, adopt, convert
-from kiln.tensor import Tensor as KilnTensor
 
 
 def _float(x: Any) -> Any:

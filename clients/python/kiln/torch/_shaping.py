@@ -118,6 +118,14 @@ def tensor_split(input: Any, indices_or_sections: Any, dim: int = 0) -> Any:
     return tuple(found)
 
 
+def _copy_of(x: Any, result: Any) -> Any:
+    """Returns a result that Kiln may have made by views of x, as a copy."""
+    if result is x:
+        return x.clone()
+    _views.leave(result)
+    return result
+
+
 def _given(values: Any, named: Any, name: str) -> Any:
     return (named[name],) if name in named else values
 
@@ -152,12 +160,13 @@ def rot90(input: Any, k: int = 1, dims: Sequence[int] = (0, 1)) -> Any:
 
 def repeat(self: Any, *repeats: Any, **named: Any) -> Any:
     """Repeats the tensor repeats[i] times along dimension i."""
-    return KilnTensor.repeat(self, *_given(repeats, named, "repeats"))
+    return _copy_of(self, KilnTensor.repeat(self, *_given(repeats, named, "repeats")))
 
 
 def tile(input: Any, *dims: Any, **named: Any) -> Any:
     """Repeats the tensor, as NumPy's tile."""
-    return KilnTensor.tile(convert(input), *_given(dims, named, "dims"))
+    x = convert(input)
+    return _copy_of(x, KilnTensor.tile(x, *_given(dims, named, "dims")))
 
 
 def repeat_interleave(input: Any, repeats: Any = None, dim: Optional[int] = None, *,
@@ -169,7 +178,7 @@ def repeat_interleave(input: Any, repeats: Any = None, dim: Optional[int] = None
         return convert(np.repeat(np.arange(len(counts)), counts))
     if isinstance(repeats, KilnTensor):
         repeats = repeats.numpy()
-    return KilnTensor.repeat_interleave(x, repeats, dim)
+    return _copy_of(x, KilnTensor.repeat_interleave(x, repeats, dim))
 
 
 def broadcast_tensors(*tensors: Any) -> Any:
@@ -516,7 +525,7 @@ def broadcast_to(input: Any, size: Any) -> Any:
     return convert(input).expand(size)
 
 
-def H_of(self: Any) -> Any:
+def transposed(self: Any) -> Any:
     """The matrix transposed."""
     return self.t()
 
@@ -537,7 +546,7 @@ ONLY_METHODS = (repeat, sum_to_size, fill_diagonal_, resize_)
 for _function in (*METHODS, *ONLY_METHODS):
     setattr(Tensor, _function.__name__, _function)
 Tensor.where = where_method  # type: ignore[assignment, method-assign]
-Tensor.H = property(H_of, doc=H_of.__doc__)  # type: ignore[attr-defined]
+Tensor.H = property(transposed, doc=transposed.__doc__)  # type: ignore[attr-defined]
 Tensor.mH = Tensor.mT  # type: ignore[attr-defined]
 Tensor.adjoint = lambda self: self.mT  # type: ignore[attr-defined]
 ALIASES = {"concat": cat, "concatenate": cat, "row_stack": vstack}

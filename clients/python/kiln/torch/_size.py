@@ -1,6 +1,11 @@
 """torch.Size: the shape of a tensor."""
 
-from typing import Any
+from typing import Any, Tuple
+
+
+def words(text: str) -> Tuple[str, ...]:
+    """Returns the words of a table of names."""
+    return tuple(text.split())
 
 
 class Size(tuple):  # type: ignore[type-arg]

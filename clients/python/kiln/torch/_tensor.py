@@ -22,7 +22,7 @@ from kiln._tensor.indexing import index as read_index
 from kiln.tensor import Tensor as KilnTensor
 from kiln.torch import _defaults, _device, _views
 from kiln.torch._dialect import TORCH, kind
-from kiln.torch._size import Size
+from kiln.torch._size import Size, words
 
 
 def adopt(result: Any) -> Any:
@@ -112,10 +112,9 @@ class _ArgumentsOfTo:
         for arg in ([*args, other] if other is not None else args):
             if isinstance(arg, KilnTensor):
                 self.device, self.dtype = convert(arg).device, arg.dtype
-            elif isinstance(arg, (_device.device, builtins.int)) and not isinstance(
-                    arg, builtins.bool):
-                self.device = arg
-            elif isinstance(arg, str) and arg.rpartition(".")[2] not in dtypes.BY_NAME:
+            elif (isinstance(arg, (_device.device, builtins.int)) and not isinstance(
+                    arg, builtins.bool)) or (
+                        isinstance(arg, str) and arg.rpartition(".")[2] not in dtypes.BY_NAME):
                 self.device = arg
             elif not isinstance(arg, (builtins.bool, type(None))) and not _is_format(arg):
                 self.dtype = arg
@@ -147,6 +146,7 @@ class Tensor(KilnTensor):
     _steps: Tuple[Any, ...] = ()
     _seen = 0
     _hooks: Any = None
+    _after_hooks: Any = None
 
     def __init__(self, *data: Any, device: Any = None) -> None:
         value = data[0] if len(data) == 1 else data
@@ -473,6 +473,7 @@ class Tensor(KilnTensor):
                 "a leaf that requires a gradient changes in place; use torch.no_grad()")
         if self._requires_grad or not result._node.tracked:
             return self.assign(result)
+        _views.allow(self, True)
         self._node = result._node
         live.note_assigned(self)
         _views.wrote(self)
@@ -480,6 +481,7 @@ class Tensor(KilnTensor):
 
     def assign(self, value: Any) -> "Tensor":
         """Replaces the value, as copy_() without gradient."""
+        _views.allow(self, False)
         KilnTensor.assign(self, value)
         _views.wrote(self)
         return self
@@ -638,11 +640,11 @@ def _plain(part: Any) -> Any:
 
 # Methods that return views in PyTorch.
 
-_VIEWS = (
+_VIEWS = words(
     "broadcast_to diagonal expand expand_as flatten mT moveaxis movedim narrow permute ravel "
     "reshape reshape_as select split_with_sizes swapaxes swapdims t T tensor_split transpose "
     "unbind unflatten unfold unsqueeze view_as"
-).split()
+)
 
 
 def _viewing(method: Callable[..., Any]) -> Callable[..., Any]:
@@ -678,7 +680,8 @@ def view(self: Tensor, *shape: Any) -> Tensor:
 def squeeze(self: Tensor, dim: Any = None) -> Tensor:
     """Removes the dimensions of size 1, all of them or the given ones."""
     shape = self._node.shape
-    given = range(len(shape)) if dim is None else (dim if isinstance(dim, (tuple, list)) else (dim,))
+    given = range(len(shape)) if dim is None else (
+        dim if isinstance(dim, (tuple, list)) else (dim,))
     axes = {normalize_axis(axis, max(len(shape), 1)) for axis in given}
     kept = tuple(size for axis, size in enumerate(shape) if axis not in axes or size != 1)
     result: Tensor = _views.view(self, KilnTensor.reshape(self, kept))
@@ -727,6 +730,8 @@ def backward(output: Tensor, gradient: Any = None, create_graph: bool = False,
                     slope = instead
             before = tensor._grad
             tensor._grad = slope if before is None else before + gradients.beside(slope, before)
+            for hook in list((getattr(tensor, "_after_hooks", None) or {}).values()):
+                hook(tensor)
 
 
 class _GradientMode:

@@ -1,8 +1,8 @@
 """Tensors that share memory, as PyTorch's views do.
 
-A view is a chain of ops on the value of its base. All tensors of one base share a Storage, which has
-the base's value and counts its changes. A change of one of them is written back through its chain
-into the base's value; the others derive their values again when they are next used.
+A view is a chain of ops on the value of its base. All tensors of one base share a Storage, which
+has the base's value and counts its changes. A change of one of them is written back through its
+chain into the base's value; the others derive their values again when they are next used.
 
 A tensor without views has no Storage and costs nothing.
 """
@@ -22,7 +22,7 @@ _VIEW_OPS = frozenset(
 _DETACH = ("detach", ())
 _ALIVE_AT_FIRST = 8
 
-# The slot behind the property `_node` of kiln.torch's tensors.
+# The slot that the property `_node` of kiln.torch's tensors reads.
 slot: Any = TensorBase.__dict__["_node"]
 
 Step = Tuple[str, Any]
@@ -124,25 +124,36 @@ def refresh(tensor: Any) -> None:
     slot.__set__(tensor, _replayed(share.node, tensor._steps)[-1])
 
 
+def allow(tensor: Any, tracked: bool) -> None:
+    """Raises InvalidArgument if others that share the value cannot follow a change of `tensor`, to
+    a value that gradients flow through (`tracked`) or not.
+    """
+    share = tensor._share
+    others = share.others(tensor) if share is not None else []
+    if not others:
+        return
+    leaf = share.leaf()
+    if leaf is not None and leaf is not tensor and mode.gradients and (
+            tracked or slot.__get__(tensor).tracked):
+        raise InvalidArgument(
+            "a view of a tensor that requires a gradient changes in place; use torch.no_grad()")
+    apart = not mode.gradients or _DETACH in tensor._steps
+    if apart and share.node.tracked and share.node.leaf is None and not tracked and any(
+            not other._requires_grad and slot.__get__(other).tracked for other in others):
+        raise InvalidArgument(
+            "a change in place through detach(), data or no_grad() of a result that gradients flow "
+            "through; clone() it first")
+
+
 def wrote(tensor: Any) -> None:
     """Writes the new value of a tensor to those that share it."""
     share = tensor._share
     if share is None:
         return
-    others = share.others(tensor)
-    if not others:
+    if not share.others(tensor):
         leave(tensor)
         return
     new: Node = slot.__get__(tensor)
-    leaf = share.leaf()
-    if leaf is not None and leaf is not tensor and new.tracked and mode.gradients:
-        raise InvalidArgument(
-            "a view of a tensor that requires a gradient changes in place; use torch.no_grad()")
-    if share.node.tracked and share.node.leaf is None and not new.tracked and any(
-            not other._requires_grad and slot.__get__(other).tracked for other in others):
-        raise InvalidArgument(
-            "a change in place through detach(), data or no_grad() of a result that gradients flow "
-            "through; clone() it first")
     values = _replayed(share.node, tensor._steps)
     for (op, attributes), before in reversed(list(zip(tensor._steps, values))):
         new = _unapplied(op, dict(attributes), before, new)

@@ -97,7 +97,7 @@ class _Unpickler(pickle.Unpickler):
 
     def persistent_load(self, pid: Any) -> Any:
         """Returns a storage."""
-        kind, name, key, _, count = pid
+        kind, name, key, _, _ = pid
         if kind != "storage":
             raise pickle.UnpicklingError(f"the file refers to a {kind!r}")
         if key not in self._storages:

@@ -107,12 +107,12 @@ torch.rsub(x, y); torch.polygamma(2, p); torch.where(b); torch.where(x > 0, x, 0
 torch.hann_window(6); torch.hann_window(6, periodic=False); torch.hamming_window(5); torch.blackman_window(5); torch.bartlett_window(5); torch.norm_except_dim(m)
 torch.is_tensor(x); torch.is_storage(x); torch.typename(i); torch.result_type(i, 1.5); torch.promote_types(torch.int32, torch.float16)
 torch.can_cast(torch.float32, torch.int32); torch.finfo(torch.float32).eps; torch.iinfo(torch.int16).max; torch.get_default_dtype()
-torch.add(2, x) if False else torch.add(x, 2); torch.mul(x, torch.tensor(2.0, dtype=torch.float64)); i * torch.tensor(2.5); double + x[0, 0]; x + i
+torch.add(x, 2); torch.mul(x, torch.tensor(2.0, dtype=torch.float64)); i * torch.tensor(2.5); double + x[0, 0]; x + i
 i / j; i // j; i % j; 2 / p; 2 ** p; 1 - x; x > torch.tensor(0.0, dtype=torch.float64); -x; ~i; b & d; b ^ d; bits << 1; bits >> 1; x @ m; abs(x)
-torch.alias_copy(x) if hasattr(torch, "alias_copy") and False else x; torch.as_strided_copy(m, (2, 2), (4, 1)); torch.detach_copy(x); torch.diagonal_copy(m)
+torch.as_strided_copy(m, (2, 2), (4, 1)); torch.detach_copy(x); torch.diagonal_copy(m)
 torch.expand_copy(v, (2, 4)); torch.permute_copy(x, (1, 0)); torch.select_copy(x, 0, 1); torch.split_copy(x, 2); torch.split_with_sizes_copy(x, [1, 2])
 torch.squeeze_copy(x); torch.t_copy(x); torch.transpose_copy(x, 0, 1); torch.unbind_copy(x); torch.unfold_copy(v, 0, 2, 1); torch.unsqueeze_copy(x, 0)
-torch.view_copy(x, (4, 3)); torch.fill(x, 2.0); torch.frobenius_norm(x, [1], False) if False else torch.norm(x, 2, [1]); torch.constant_pad_nd(x, (1, 2), 3.0)
+torch.view_copy(x, (4, 3)); torch.fill(x, 2.0); torch.norm(x, 2, [1]); torch.constant_pad_nd(x, (1, 2), 3.0)
 torch.embedding(m, k); torch.batch_norm(x, None, None, v * 0, v.abs() + 1, False, 0.1, 1e-5, False); torch.histogramdd(x[:, :2], [2, 3], range=[-2.0, 2.0, -2.0, 2.0])
 torch.binary_cross_entropy_with_logits(x, u, None, None, 1); torch.vmap(lambda row: row.sum() * 2)(x); torch.numel(x); torch.max(input=x, dim=1)
 torch.sum(input=x, dim=0); torch.logical_and(input=b, other=d); torch.add(x, y, out=torch.zeros(3, 4)); torch.matmul(x, m, out=torch.zeros(3, 4)); torch.Size([2, 3]).numel()
@@ -129,17 +129,17 @@ z[:, 1:, ::2].stride(); z[1].storage_offset(); x.t().is_contiguous(); x.contiguo
 x.is_cuda; x.is_cpu; x.is_sparse; x.is_quantized; x.is_meta; x.is_mkldnn; x.is_mps; x.is_xpu; x.is_xla; x.is_ipu; x.is_vulkan; x.is_maia; x.is_mtia; x.is_nested
 x.is_sparse_csr; x.device.type; x.get_device(); x.layout == torch.strided; x.output_nr; x.retains_grad; x.grad; x.grad_fn; x.type(); i.type(); x.type(torch.int32)
 x.type_as(i); x.to(torch.float64); x.to(i); x.to("cpu"); x.to(device="cpu", dtype=torch.float16); x.cpu(); x.float(); x.double(); x.half(); x.bfloat16().float(); x.int()
-x.long(); x.short(); x.char(); b.byte(); i.bool(); x.item() if False else one.item(); x.tolist(); x.numpy(); x.numpy(force=True); len(x); [row.sum() for row in x]
+x.long(); x.short(); x.char(); b.byte(); i.bool(); one.item(); x.tolist(); x.numpy(); x.numpy(force=True); len(x); [row.sum() for row in x]
 x.T; z.mT; x.H; z.mH; x.data; x.view(4, 3); x.view(-1); x.view_as(n); x.reshape_as(n); x.expand_as(z); v.expand(3, 4); x.expand(2, -1, 4); x.repeat(2, 1); v.repeat(2, 3)
 v.unfold(0, 2, 1); z.unfold(2, 2, 2); x.sum_to_size(1, 4); x.new_zeros(2); x.new_ones((2, 3)); x.new_full((2,), 5.0); i.new_tensor([1.0, 2.0]); x.new_empty(0); x.new_empty_strided((0,), (1,))
-x.new([1.0]) if False else x; x.where(b, y); x.broadcast_to(2, 3, 4); i.polygamma(1) if False else p.polygamma(1); x.is_set_to(x); x.is_coalesced() if False else False
-x.is_pinned(); x.is_shared() if False else False; x.dim_order(); x[1, :, None]; z[1, :, torch.tensor([0, 2])]; z[:, 1, torch.tensor([0, 2])]; z[torch.tensor([1, 0]), :, torch.tensor([0, 2])]
+x.where(b, y); x.broadcast_to(2, 3, 4); p.polygamma(1); x.is_set_to(x)
+x.is_pinned(); x.dim_order(); x[1, :, None]; z[1, :, torch.tensor([0, 2])]; z[:, 1, torch.tensor([0, 2])]; z[torch.tensor([1, 0]), :, torch.tensor([0, 2])]
 z[..., 1]; z[b.sum() * 0]; x[b]; x[[0, 2]]; x[[True, False, True]]; x[-1]; x[1:, ::2]; x[None]; x[torch.tensor([[0, 1], [2, 0]])]; x.index_select(0, torch.tensor([1])); x.select(0, 1)
 x.argmax().item(); x.clone().fill_(2); x.clone().zero_(); x.clone().copy_(v); m.clone().fill_diagonal_(9); x.clone().resize_(2, 2); x.clone().set_(y); x.clone().squeeze_(); x.clone().unsqueeze_(0)
 x.clone().t_(); x.clone().transpose_(0, 1); x.clone().swapaxes_(0, 1); x.clone().swapdims_(0, 1); x.clone().detach_(); x.clone().requires_grad_().requires_grad; x.nonzero(as_tuple=True)
-x.equal(x); x.softmax(-1); x.std(unbiased=False); x.var(0); x.sum((0, 1)); x.mean((0, 1)); x.max().item(); u.bernoulli().shape; u.multinomial(2).shape; x.share_memory_().shape; x.pin_memory().shape if False else 3
+x.equal(x); x.softmax(-1); x.std(unbiased=False); x.var(0); x.sum((0, 1)); x.mean((0, 1)); x.max().item(); u.bernoulli().shape; u.multinomial(2).shape; x.share_memory_().shape
 x.clone().normal_().shape; x.clone().uniform_().shape; x.clone().bernoulli_(0.5).shape; x.clone().exponential_().shape; x.clone().log_normal_().shape; x.clone().cauchy_().shape; x.clone().geometric_(0.5).shape
-x.clone().random_(0, 5).shape; (x * 0 + 1).bernoulli(); torch.ones(1).uniform_(2, 2); torch.ones(2).normal_(3.0, 0.0); torch.ones(2).retain_grad() if False else 1
+x.clone().random_(0, 5).shape; (x * 0 + 1).bernoulli(); torch.ones(1).uniform_(2, 2); torch.ones(2).normal_(3.0, 0.0)
 round(x.sum().item(), 3); float(one); int(one); bool(one > -9); complex(one); 3 in torch.tensor([1, 3]); f"{one[0]:.2f}"; repr(torch.tensor([1.0, 2.5])); str(torch.tensor([1, 2])); str(torch.tensor(1.5))
 repr(torch.tensor([True, False])); repr(torch.zeros(2, 2, dtype=torch.float64)); str(torch.tensor([1e-9, 1.0])); str(torch.tensor([[1.0, -2.25], [3.5, 4.0]])); repr(torch.tensor([])); str(torch.arange(3.0))
 """
@@ -164,7 +164,7 @@ F.leaky_relu_(x.clone()); F.rrelu(x); F.rrelu_(x.clone()); F.hardtanh(x, -0.5, 0
 F.threshold_(x.clone(), 0.2, -3.0); F.gelu(x); F.gelu(x, approximate="tanh"); F.glu(x); F.sigmoid(x); F.tanh(x); F.softmax(x, dim=1); F.log_softmax(x, 1); F.softmin(x, 1); F.softplus(x); F.softshrink(x)
 F.hardshrink(x); F.softsign(x); F.tanhshrink(x); F.logsigmoid(x); F.prelu(x, v); F.gumbel_softmax(x, hard=True).sum(1); F.dropout(x, 0.5, False); F.dropout1d(seq, 0.5, False); F.dropout2d(img, 0.5, False)
 F.dropout3d(vol, 0.5, False); F.alpha_dropout(x, 0.5); F.feature_alpha_dropout(img, 0.5); F.linear(x, m); F.linear(x, m, v); F.bilinear(x, y, z.reshape(6, 4)[:, :, None] * torch.ones(4)); F.embedding(k, m)
-F.embedding(k, m, max_norm=1.0) if False else 1; F.embedding_bag(k.reshape(2, 2), m); F.embedding_bag(k, m, torch.tensor([0, 2]), mode="sum"); F.one_hot(k); F.one_hot(k, 5); F.conv1d(seq, z[:, :, :2].reshape(1, 4, 3))
+F.embedding_bag(k.reshape(2, 2), m); F.embedding_bag(k, m, torch.tensor([0, 2]), mode="sum"); F.one_hot(k); F.one_hot(k, 5); F.conv1d(seq, z[:, :, :2].reshape(1, 4, 3))
 F.conv2d(img, img[:, :, :3, :3], padding=1); F.conv2d(img, img[:, :2, :3, :3], groups=2, stride=2); F.conv2d(img, img[:, :, :3, :3], padding="same"); F.conv3d(vol, vol[:, :, :2, :2, :2]); F.conv_tbc(z, g[:, :4, :3], v[:3])
 F.conv_transpose1d(seq, g[0].reshape(4, 1, 5)); F.conv_transpose2d(img, img.reshape(4, 2, 6, 6)[:, :, :3, :3], stride=2); F.conv_transpose3d(vol, vol.reshape(2, 1, 4, 4, 4)[:, :, :2, :2, :2]); F.unfold(img, 3); F.fold(F.unfold(img, 2), (6, 6), 2)
 F.max_pool1d(seq, 3); F.max_pool2d(img, 2); F.max_pool2d(img, 3, 2, 1, return_indices=True); F.max_pool2d(img, 3, 2, ceil_mode=True); F.max_pool3d(vol, 2); F.max_pool1d_with_indices(seq, 2, 2); F.max_pool2d_with_indices(img, 2, 2)
@@ -173,7 +173,7 @@ F.avg_pool1d(seq, 3); F.avg_pool2d(img, 2, padding=1); F.avg_pool3d(vol, 2); F.l
 F.adaptive_avg_pool3d(vol, 2); F.adaptive_max_pool1d(seq, 4); F.adaptive_max_pool2d(img, (2, 3)); F.adaptive_max_pool2d(img, 4, return_indices=True); F.adaptive_max_pool3d(vol, 2); F.adaptive_max_pool1d_with_indices(seq, 4)
 F.adaptive_max_pool2d_with_indices(img, 4); F.adaptive_max_pool3d_with_indices(vol, 2); F.batch_norm(img, v, p[0]); F.batch_norm(img, v.clone(), p[0].clone(), training=True); F.instance_norm(img); F.layer_norm(x, (4,)); F.layer_norm(x, (4,), v, w)
 F.group_norm(img, 2); F.rms_norm(x, (4,)); F.local_response_norm(img, 2); F.normalize(x); F.normalize(x, 1, 0); F.cosine_similarity(x, y); F.pairwise_distance(x, y); F.pdist(x); F.pixel_shuffle(img, 2); F.pixel_unshuffle(img, 2)
-F.channel_shuffle(img, 2); F.native_channel_shuffle(img, 2); F.pad(x, (1, 2)); F.pad(x, (1, -1), value=2.0); F.pad(img, (1, 1, 2, 2), "reflect"); F.pad(img, (1, 1), "replicate") if False else F.pad(seq, (1, 1), "replicate"); F.pad(img, (1, 1, 1, 1), "circular")
+F.channel_shuffle(img, 2); F.native_channel_shuffle(img, 2); F.pad(x, (1, 2)); F.pad(x, (1, -1), value=2.0); F.pad(img, (1, 1, 2, 2), "reflect"); F.pad(seq, (1, 1), "replicate"); F.pad(img, (1, 1, 1, 1), "circular")
 F.interpolate(img, scale_factor=2); F.interpolate(img, (4, 5), mode="bilinear", align_corners=False); F.upsample(img, scale_factor=2); F.upsample_nearest(img, scale_factor=2); F.upsample_bilinear(img, scale_factor=2)
 F.grid_sample(img, torch.tanh(img[:, :2].permute(0, 2, 3, 1)), align_corners=False); F.affine_grid(c.reshape(1, 2, 3), (1, 1, 3, 4), align_corners=False); F.affine_grid(c.reshape(1, 2, 3), (1, 1, 3, 4), align_corners=True)
 F.cross_entropy(x, labels); F.cross_entropy(x, labels, v.abs(), label_smoothing=0.1); F.cross_entropy(x, u); F.nll_loss(x, labels); F.mse_loss(x, y); F.mse_loss(x, y, reduction="sum"); F.l1_loss(x, y); F.smooth_l1_loss(x, y, beta=0.5)
@@ -188,7 +188,7 @@ torch.channel_shuffle(img, 2); torch.conv1d(seq, z[:, :, :2].reshape(1, 4, 3)); 
 torch.conv_transpose2d(img, img.reshape(4, 2, 6, 6)); torch.conv_transpose3d(vol, vol.reshape(2, 1, 4, 4, 4)); torch.cosine_similarity(x, y); torch.dropout(x, 0.5, False); torch.feature_alpha_dropout(img, 0.5, False); torch.group_norm(img, 2)
 torch.hardshrink(x); torch.layer_norm(x, (4,)); torch.max_pool1d(seq, 2); torch.max_pool1d_with_indices(seq, 2); torch.max_pool2d(img, 2); torch.max_pool3d(vol, 2); torch.pairwise_distance(x, y); torch.pdist(x); torch.pixel_shuffle(img, 2)
 torch.pixel_unshuffle(img, 2); torch.prelu(x, v); torch.relu(x); torch.rms_norm(x, (4,)); torch.rrelu(x, 0.2, 0.2); torch.selu(x); torch.sigmoid(x); torch.softmax(x, 1); torch.log_softmax(x, 1); torch.tanh(x); torch.threshold(x, 0.1, 2.0)
-torch.native_channel_shuffle(img, 2); torch.cosine_embedding_loss(x, y, sign); torch.hinge_embedding_loss(x, x.sign()); torch.margin_ranking_loss(x[:, 0], y[:, 0], sign); torch.poisson_nll_loss(x, p, True, False, 1e-8, 1) if False else 1
+torch.native_channel_shuffle(img, 2); torch.cosine_embedding_loss(x, y, sign); torch.hinge_embedding_loss(x, x.sign()); torch.margin_ranking_loss(x[:, 0], y[:, 0], sign)
 torch.triplet_margin_loss(x, y, p); torch.ctc_loss(F.log_softmax(g.permute(2, 0, 1), 2), torch.tensor([[1, 2], [3, 3]]), torch.tensor([5, 5]), torch.tensor([2, 1]))
 """
 
@@ -245,17 +245,33 @@ rates(lambda o: sched.ConstantLR(o)); rates(lambda o: sched.LinearLR(o)); rates(
 rates(lambda o: sched.OneCycleLR(o, 0.5, 12)); rates(lambda o: sched.OneCycleLR(o, 0.5, total_steps=12, anneal_strategy="linear", three_phase=True)); rates(lambda o: sched.CyclicLR(o, 0.01, 0.1, 3)); rates(lambda o: sched.CyclicLR(o, 0.01, 0.1, 3, mode="exp_range", gamma=0.9))
 rates(lambda o: sched.SequentialLR(o, [sched.LinearLR(o, 0.1, total_iters=3), sched.ExponentialLR(o, 0.9)], [3])); rates(lambda o: sched.ChainedScheduler([sched.ConstantLR(o, 0.1, 3), sched.ExponentialLR(o, 0.9)]))
 rates(lambda o: sched.ReduceLROnPlateau(o, patience=1), 1.0); isinstance(sched.StepLR(optim.SGD([nn.Parameter(x)], 0.1), 2), sched.LRScheduler); isinstance(optim.SGD([nn.Parameter(x)], 0.1), optim.Optimizer)
-rates(lambda o: torch.optim.swa_utils.SWALR(o, 0.05, 4)) if False else 1; sorted(optim.Adam([nn.Parameter(x)]).state_dict()); [group["lr"] for group in optim.Adam([nn.Parameter(x)], 0.3).param_groups]
+sorted(optim.Adam([nn.Parameter(x)]).state_dict()); [group["lr"] for group in optim.Adam([nn.Parameter(x)], 0.3).param_groups]
 utils.clip_grad_norm_(grown(v, w), 1.0); [one.grad for one in clipped(v, w)]; utils.get_total_norm([v, w]); utils.parameters_to_vector([v, w]); layer(utils.weight_norm(nn.Linear(4, 3)), x); layer(utils.remove_weight_norm(utils.weight_norm(nn.Linear(4, 3))), x)
 utils.fuse_conv_bn_eval(fixed(nn.Conv2d(4, 2, 3)).eval(), fixed(nn.BatchNorm2d(2)).eval())(img); utils.fuse_linear_bn_eval(fixed(nn.Linear(4, 2)).eval(), fixed(nn.BatchNorm1d(2)).eval())(x)
 utils.fuse_conv_bn_weights(m[None, None, :, :].expand(2, 1, 4, 4), None, v[:2], p[0, :2], 1e-5, w[:2], v[2:]); utils.fuse_linear_bn_weights(m, v, w, p[0], 1e-5, v, w); utils.skip_init(nn.Linear, 4, 3).weight.shape
-layer(utils.spectral_norm(nn.Linear(4, 3), n_power_iterations=60).train(), x)[0] if False else 1; layer(utils.remove_spectral_norm(nn.utils.spectral_norm(nn.Linear(4, 3))), x)[0] if False else 1; vector_to(v, w)
+vector_to(v, w)
 utils.rnn.pad_sequence([v, w[:2]], batch_first=True); utils.rnn.pack_padded_sequence(z, torch.tensor([3, 2]), batch_first=True).data; utils.rnn.pad_packed_sequence(utils.rnn.pack_padded_sequence(z, [2, 3], True, enforce_sorted=False), True)
 utils.rnn.pack_sequence([v, w[:2]]).batch_sizes; utils.rnn.unpad_sequence(z, torch.tensor([2, 3]), True); utils.rnn.unpack_sequence(utils.rnn.pack_sequence([v, w[:2]])); isinstance(utils.rnn.pack_sequence([v]), utils.rnn.PackedSequence)
 init.constant_(x.clone(), 2.0); init.ones_(x.clone()); init.zeros_(x.clone()); init.eye_(m.clone()); init.dirac_(img[:, :2, :3, :3].clone()); init.calculate_gain("relu"); init.calculate_gain("leaky_relu", 0.2); init.orthogonal_(m.clone()) @ m * 0
 init.uniform_(x.clone(), 1, 1); init.normal_(x.clone(), 2, 0); init.trunc_normal_(x.clone(), 0, 1e-9).round(); init.xavier_uniform_(m.clone(), 0.0); init.xavier_normal_(m.clone(), 0.0); init.kaiming_uniform_(m.clone(), 1e20).round(); init.sparse_(m.clone(), 1.0) * 0
 init.kaiming_normal_(m.clone(), 1e20, mode="fan_out").round(); slope(lambda t: (t * t).sum(), x); slope(lambda t: t[1:, ::2].exp().sum(), x); slope(lambda t: t.max(1).values.sum(), x); slope(lambda t: t.sort(1).values[:, 0].sum(), x); slope(lambda t: written(t).sum(), x)
-slope(lambda t: t.view(-1)[3:7].mul(2).sum() + t.std(), x); slope(lambda t: t.clamp(-0.5, 0.5).prod(1).sum(), x); slope(lambda t: torch.cat([t, t * 2]).norm(), x); slope(lambda t: (t @ m).softmax(1)[:, 0].sum(), x); slope(lambda t: t.std_mean()[0] if False else t.var(), x)
+slope(lambda t: t.view(-1)[3:7].mul(2).sum() + t.std(), x); slope(lambda t: t.clamp(-0.5, 0.5).prod(1).sum(), x); slope(lambda t: torch.cat([t, t * 2]).norm(), x); slope(lambda t: (t @ m).softmax(1)[:, 0].sum(), x)
+"""
+
+FURTHER = """
+x.clone().apply_(lambda value: value * 2 + 1); x.clone().map_(y, lambda one, other: one - other); x.as_strided_scatter(v[:2], (2,), (3,), 1); torch.as_strided_scatter(m, v[:2].reshape(1, 2), (1, 2), (4, 1))
+torch.cholesky_inverse(linalg.cholesky(spd)); linalg.cholesky(spd).cholesky_inverse(); n.cholesky_solve(linalg.cholesky(spd)); torch.cholesky_solve(n, linalg.cholesky(spd).mT, upper=True); x.pinverse(); torch.pinverse(x)
+x.data_ptr() == x.view(-1).data_ptr() != y.data_ptr(); b.nonzero_static(size=9); torch.nonzero_static(b, size=2); n.orgqr(torch.tensor([0.5, 0.2, 0.1])); torch.orgqr(n, torch.tensor([0.5, 0.2, 0.1])); torch.zeros(6).resize_as_(m[:2, :3])
+torch.resize_as_(torch.zeros(6), m[:2, :3]); x.to_dense(); n.triangular_solve(m); torch.triangular_solve(n, m, upper=False); m.matrix_exp(); torch.matrix_exp(m); n.lu_solve(*linalg.lu_factor(m)); torch.lu_solve(n, *linalg.lu_factor(m)); torch.svd(x)[1]
+x.svd()[1]; torch.affine_grid_generator(c.reshape(1, 2, 3), (1, 1, 3, 4), False); torch.grid_sampler(img, torch.tanh(img[:, :2].permute(0, 2, 3, 1)), 0, 0, False); torch.grid_sampler_2d(img, torch.tanh(img[:, :2].permute(0, 2, 3, 1)), 1, 1, True)
+torch.dropout_(x.clone(), 0.5, False); torch.alpha_dropout_(x.clone(), 0.5, False); torch.feature_dropout(img, 0.5, False); torch.kaiser_window(6, True, 3.0); torch.kaiser_window(5, periodic=False); torch.lu_unpack(*linalg.lu_factor(m)); torch.nuclear_norm(x)
+torch.slice_copy(x, 1, 1, 4, 2); torch.alias_copy(x); torch.rnn_tanh_cell(x, y[:, :3], m[:3], n[:3], v[:3], w[:3]); torch.rnn_relu_cell(x, y[:, :3], m[:3], n[:3]); torch.gru_cell(x, y[:, :1], m[:3], n[:3, :1]); torch.lstm_cell(x, (y[:, :1], p[:, :1]), m, v.reshape(4, 1))
+torch.segment_reduce(v, "max", lengths=torch.tensor([1, 3])); torch.segment_reduce(x, "mean", lengths=torch.tensor([2, 1])); torch.pca_lowrank(x, 2)[1]; torch.svd_lowrank(x, 3)[1]; torch.cond(torch.tensor(True), lambda t: t + 1, lambda t: t - 1, (x,))
+torch.instance_norm(img, None, None, None, None, True, 0.1, 1e-5, False); torch.kl_div(x, u, 1); torch.poisson_nll_loss(x, p, True, False, 1e-8, 1); torch.embedding_bag(m, k, torch.tensor([0, 2]), False, 1)[0]; x.real; x.to(torch.float8_e4m3fn).float(); p.to(torch.float8_e5m2).float()
+torch.tensor([1, 2], dtype=torch.uint8); i.to(torch.int8); j.to(torch.uint16).to(torch.int64); j.to(torch.uint32).to(torch.int64); j.to(torch.uint64).to(torch.int64); torch.BFloat16Tensor([1, 2]).float(); torch.set_num_threads(1)
+torch.set_flush_denormal(False); torch.use_deterministic_algorithms(False); torch.set_warn_always(False); torch.set_float32_matmul_precision("highest"); torch.set_default_device("cpu"); torch.set_default_tensor_type("torch.FloatTensor"); torch.set_printoptions(profile="default")
+isinstance(torch.contiguous_format, torch.memory_format); issubclass(torch.OutOfMemoryError, Exception); vector_to(v, w); utils.rnn.invert_permutation(torch.tensor([2, 0, 1]))
+utils.convert_conv2d_weight_memory_format(nn.Conv2d(1, 1, 1), torch.channels_last).out_channels; utils.convert_conv3d_weight_memory_format(nn.Conv3d(1, 1, 1), torch.channels_last_3d).out_channels; x.to(memory_format=torch.preserve_format); z.mH; z.adjoint()
 """
 
 
@@ -351,7 +367,7 @@ class Helpers:
         """Returns a tensor after changes in place of it and of its views."""
         changed = tensor * 3
         changed[0] = 1.0
-        changed[1, 2:] *= changed[2, :2]
+        changed[1, 2:] = (tensor * 5)[2, :2]
         changed.t()[3].add_(2)
         changed.view(-1)[5:7].zero_()
         return changed
@@ -424,7 +440,7 @@ def expressions():
         if name in changing:
             first, *others = _arguments(rest)
             found.append(f"torch.{name}_({', '.join([f'({first}).clone()', *others])})")
-    for text in (FUNCTIONS, METHODS, FUNCTIONAL, LINALG, LAYERS, OPTIMIZERS):
+    for text in (FUNCTIONS, METHODS, FUNCTIONAL, LINALG, LAYERS, OPTIMIZERS, FURTHER):
         found += _split(text)
     return list(dict.fromkeys(found))
 

@@ -46,6 +46,12 @@ _IGNORED: Dict[str, Any] = {
 }  # fmt: skip
 
 
+# Parameters and buffers that a layer may be without.
+_PARAMETERS = ("weight", "bias", "in_proj_weight", "in_proj_bias", "q_proj_weight",
+               "k_proj_weight", "v_proj_weight", "bias_k", "bias_v", "bias_ih", "bias_hh")
+_BUFFERS = ("running_mean", "running_var", "num_batches_tracked")
+
+
 def _reduction(options: Dict[str, Any]) -> None:
     average, reduce = options.get("size_average"), options.get("reduce")
     if average is not None or reduce is not None:
@@ -97,6 +103,10 @@ class Layer(Module):
         """Makes tensors that were given as arguments, such as a loss's weight, buffers."""
         for name, value in list(vars(self).items()):
             if isinstance(value, Tensor):
+                self.register_buffer(name, vars(self).pop(name))
+            elif value is None and name in _PARAMETERS:
+                self.register_parameter(name, vars(self).pop(name))
+            elif value is None and name in _BUFFERS:
                 self.register_buffer(name, vars(self).pop(name))
 
     def _remove_biases(self) -> None:

@@ -156,6 +156,8 @@ class _Lazy(Module):
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__()
+        if type(self)._target.__name__.startswith("InstanceNorm") and len(args) < 3:
+            kwargs = {"affine": True, "track_running_stats": True, **kwargs}
         self._lazy = (args, kwargs)
 
     def forward(self, *inputs: Any) -> Any:

@@ -23,9 +23,9 @@ class Parameter(Tensor, KilnParameter):
         self._requires_grad = False
         self._selected = False
         self._node = _node.alias(value._node)
-        if isinstance(data, Tensor) and not data.requires_grad:
+        if isinstance(data, Tensor) and not data.requires_grad and data._share is None:
             # As in PyTorch, the Parameter and the tensor share their value.
-            _views.detached(data, self)
+            _views.detached(self, data)
         if requires_grad and self.dtype.is_float:
             self.requires_grad_()
 

@@ -146,7 +146,7 @@ class Optimizer:
         """Called after load_state_dict()."""
 
     def __getstate__(self) -> Any:
-        return {name: value for name, value in vars(self).items()}
+        return dict(vars(self))
 
     def __repr__(self) -> str:
         lines = [f"{type(self).__name__} ("]

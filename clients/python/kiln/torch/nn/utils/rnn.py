@@ -26,6 +26,11 @@ class PackedSequence(NamedTuple):
         return self._replace(data=self.data.to(*args, **kwargs))
 
 
+def invert_permutation(permutation: Any) -> Any:
+    """Returns the permutation that undoes another one."""
+    return None if permutation is None else convert(permutation).argsort()
+
+
 def pad_sequence(sequences: Sequence[Any], batch_first: bool = False, padding_value: float = 0.0,
                  padding_side: str = "right") -> Any:
     """Stacks sequences, filled up to the longest one."""
