@@ -15,6 +15,8 @@ from kiln._basics.dtype_table import FORMATS
 from kiln._basics.dtypes import DType
 from kiln._basics.errors import InvalidArgument, KilnError
 from kiln._basics.source import Source, user_source
+from kiln._graph import dialects
+from kiln._graph.dialects import Dialect
 from kiln._ops.definition import Op
 from kiln._ops.table import OPS
 from kiln._placement import placement as placements
@@ -67,8 +69,8 @@ class Node:
     which represents an argument or a captured tensor while kiln.jit traces.
     """
 
-    __slots__ = ("__weakref__", "attributes", "bindings", "buffer", "checks", "cut", "dtype",
-                 "home", "host", "kind", "leaf", "number", "op", "operands", "placement",
+    __slots__ = ("__weakref__", "attributes", "bindings", "buffer", "checks", "cut", "dialect",
+                 "dtype", "home", "host", "kind", "leaf", "number", "op", "operands", "placement",
                  "retained", "shape", "source", "tracked", "variable")  # fmt: skip
 
     def __init__(self, op: str, dtype: DType, shape: Shape, operands: Tuple["Node", ...],
@@ -102,6 +104,8 @@ class Node:
         self.placement: Optional[Placement] = None
         # The known values of variables in this node and those below.
         self.bindings: Bindings = _NO_BINDINGS
+        # The rules and the class of its tensors, if they are others than Kiln's own.
+        self.dialect: Optional[Dialect] = None
 
     @property
     def is_value(self) -> bool:
@@ -124,6 +128,13 @@ def make(name: str, operands: Tuple[Node, ...], attributes: Attributes = (),
     """Returns a node of an op in the table. Errors of the rules are raised with the user's line."""
     if mode.autocast is not None:
         operands = mode.autocast.operands(name, operands)
+    dialect = None
+    if dialects.in_use:
+        for operand in operands:
+            if operand.dialect is not None:
+                dialect = operand.dialect
+                operands = dialect.operands(name, operands)
+                break
     if attributes:
         types = [tuple(map(type, value)) if type(value) is tuple
                  else type(value) if value or type(value) is not float else str(value)
@@ -150,6 +161,7 @@ def make(name: str, operands: Tuple[Node, ...], attributes: Attributes = (),
         attributes = found[2]
     node = Node(name, found[1], found[0], operands, attributes, source)
     node.kind = found[3]
+    node.dialect = dialect
     if variables.in_use:
         _note_bindings(node)
     if placements.in_use:
@@ -220,10 +232,11 @@ def _note_bindings(node: Node) -> None:
 
 
 class Reshaped(NamedTuple):
-    """A shape with variables, and the known values of these."""
+    """A shape with variables, the known values of these, and the dialect of the value."""
 
     shape: Any
     bindings: Bindings
+    dialect: Optional[Dialect] = None
 
 
 def value(buffer: Buffer, like: Union[Node, Reshaped, None] = None) -> Node:
@@ -234,6 +247,7 @@ def value(buffer: Buffer, like: Union[Node, Reshaped, None] = None) -> Node:
         node.home = buffer.placement.home
     if like is not None:
         node.shape, node.bindings = like.shape, like.bindings
+        node.dialect = like.dialect
     return node
 
 
@@ -292,7 +306,7 @@ def stand_apart(node: Node) -> None:
     was = Node(node.op, node.dtype, node.shape, node.operands, node.attributes, node.source)
     was.tracked, was.variable, was.cut = node.tracked, node.variable, node.cut
     was.bindings, was.buffer, was.home = node.bindings, node.buffer, node.home
-    was.kind, was.number = node.kind, node.number
+    was.kind, was.number, was.dialect = node.kind, node.number, node.dialect
     node.op, node.operands, node.attributes, node.variable = "contiguous", (was,), (), True
     node.kind = None
     # Between the number of its former self and those of its users.
@@ -304,5 +318,7 @@ def alias(node: Node) -> Node:
     if node.buffer is not None:
         return value(node.buffer, node)
     if node.host is not None:
-        return host_value(node.host, node.dtype)
+        same = host_value(node.host, node.dtype)
+        same.dialect = node.dialect
+        return same
     return make("detach", (node,))

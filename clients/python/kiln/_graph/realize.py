@@ -227,7 +227,7 @@ def elsewhere(given: Node, placement: Optional[Placement]) -> Node:
     if given.buffer is None:
         connection = connections.default_connection()
         assert given.host is not None
-        return _node.value(upload(connection, given, given.host, placement, is_chosen=True))
+        return _node.value(upload(connection, given, given.host, placement, is_chosen=True), given)
     connection = given.buffer.connection
     return _node.value(connection.move(given.buffer, placement, placement is not None), given)
 

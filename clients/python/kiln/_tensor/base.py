@@ -217,7 +217,8 @@ def register_tensor_class(tensor_class: Any) -> None:
 
 def wrap(node: Node) -> "Tensor":
     """Returns a tensor for a node."""
-    tensor_class = _classes["tensor"]
+    dialect = node.dialect
+    tensor_class = _classes["tensor"] if dialect is None else dialect.tensor_class
     # Without __init__, which takes data.
     tensor: Tensor = tensor_class.__new__(tensor_class)
     tensor._node = node

@@ -92,10 +92,7 @@ class Gradients(Shapes):
         >>> kiln.zeros(2, requires_grad=True).detach().requires_grad
         False
         """
-        node = self._node
-        if node.op == "input" and not node.tracked and node.cut is None:
-            return wrap(node)
-        return wrap(_node.alias(node))
+        return snapshot(self._tensor)
 
     @property
     def data(self) -> "Tensor":
@@ -160,6 +157,16 @@ class Gradients(Shapes):
             copied.requires_grad_()
         memo[id(self)] = copied
         return copied
+
+
+def snapshot(tensor: "Tensor") -> "Tensor":
+    """Returns the present value; no gradient flows through it, and no later change of `tensor`
+    changes it.
+    """
+    node = tensor._node
+    if node.op == "input" and not node.tracked and node.cut is None:
+        return wrap(node)
+    return wrap(_node.alias(node))
 
 
 def check_flow(output: "Tensor", since: int = -1) -> None:

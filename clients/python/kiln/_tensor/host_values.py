@@ -88,7 +88,7 @@ class HostValues(Casting):
         shape = (*self.shape[:axis], variable, *self.shape[axis + 1 :])
         node = self._node
         return wrap(_node.value(_realize.buffer_of(node), _node.Reshaped(
-            shape, merged(node.bindings, {variable.symbol: size}))))
+            shape, merged(node.bindings, {variable.symbol: size}), node.dialect)))
 
     def item(self) -> Any:
         """Returns the only element as a Python number.

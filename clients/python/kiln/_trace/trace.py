@@ -60,6 +60,7 @@ class Trace:
         self.graph: Any = None
         self.inputs: List[Tuple[str, Any]] = []  # how to find each input's value
         self.outputs: List[Tuple[Any, Any]] = []  # dtype and shape
+        self.dialects: List[Any] = []  # of the outputs
         self.rules = telling.NO_RULES  # for its runs; their outputs follow the others
         self.tracked: List[bool] = []  # whether a gradient could flow to each output
         self.updated: List[int] = []  # updated tensors, by their number in the survey
@@ -150,6 +151,7 @@ class Trace:
         updates += [(draws.key, draws.moved(draws.count)) for draws in self.draws.values()]
         self.updated = changed
         self.outputs = [(node.dtype, node.shape) for node in roots]
+        self.dialects = [node.dialect for node in roots]
         self.tracked = [node.tracked for node in roots]
         if not roots and not updates:
             return
@@ -219,6 +221,8 @@ class Trace:
         for i, gradient in self.grad_effects:
             tensors[i]._grad = gradient
         nodes = [_node.value(buffer) for buffer in results]
+        for node, dialect in zip(nodes, self.dialects):
+            node.dialect = dialect
         if mode.gradients:
             self._mark_cut(nodes, tensors)
         return unpack(self.structure, [wrap(node) for node in nodes])
@@ -330,7 +334,7 @@ def _may_be_at(node: Node, connection: Any) -> bool:
 
 def _place(tensor: Tensor) -> Node:
     node = _node.placeholder(tensor.dtype, tensor.shape)
-    node.bindings = tensor._node.bindings
+    node.bindings, node.dialect = tensor._node.bindings, tensor._node.dialect
     if placements.in_use:
         node.home, node.placement = tensor._node.home, places.where(tensor._node)
     if tensor._requires_grad:

@@ -9,6 +9,7 @@ from kiln._basics.errors import InvalidArgument, NotFound
 from kiln._graph import realize
 from kiln._graph.gradient_mode import no_grad
 from kiln._graph.node import mode
+from kiln._tensor.gradients import snapshot
 from kiln.tensor import Tensor
 
 
@@ -42,7 +43,7 @@ class EMA:
         if not 0 <= decay < 1:
             raise InvalidArgument(f"a decay of {decay}; it must be in [0, 1)")
         self.params: List[Tensor] = list(params)
-        self.averages: List[Tensor] = [parameter.detach() for parameter in self.params]
+        self.averages: List[Tensor] = [snapshot(parameter) for parameter in self.params]
         self.decay = decay
         self._count = Tensor(np.float32(0))
 
@@ -72,7 +73,7 @@ class EMA:
         ...     print(w.tolist())
         [1.0]
         """
-        before = [parameter.detach() for parameter in self.params]
+        before = [snapshot(parameter) for parameter in self.params]
         self.copy_to(self.params)
         try:
             yield

@@ -13,6 +13,7 @@ from kiln._graph import realize
 from kiln._graph.gradient_mode import no_grad
 from kiln._graph.node import mode
 from kiln._tensor.device_transfer import beside
+from kiln._tensor.gradients import snapshot
 from kiln.tensor import Tensor
 
 _OPTIMIZERS = __name__.rpartition(".")[0]
@@ -243,7 +244,7 @@ class Optimizer:
             changing = self._changing() if only_if is not None else []
             # A program cannot branch on a value: it computes everything, and reverts it if the
             # value is false.
-            before = [tensor.detach() for tensor in changing]
+            before = [snapshot(tensor) for tensor in changing]
             self._update_all()
             for tensor, old in zip(changing, before):
                 assert only_if is not None
