@@ -6,6 +6,7 @@
 #include "absl/algorithm/container.h"
 #include "absl/container/flat_hash_map.h"
 #include "absl/container/flat_hash_set.h"
+#include "compiler/ir/dtype.h"
 #include "proto/check/check.h"
 
 namespace kiln::partition {
@@ -65,13 +66,29 @@ class Splitter {
     return streams.size() > kStreamsMax;
   }
 
+  // Returns whether the member is the rounded result of a contraction that is kept. It is stored
+  // instead of the result, in half the memory.
+  static bool RoundsResult(const Member& member, const absl::flat_hash_set<const Node*>& kept) {
+    if (member.node->op() != ir::Op::kCast || !ir::IsShortFloat(member.node->dtype())) return false;
+    return absl::c_all_of(member.reads, [&](const Read& read) {
+      return kept.contains(read.leaf) || ir::NumElements(read.leaf->shape()) < kLargeEpilogue;
+    });
+  }
+
   void Split(int number) {
     const int fresh = static_cast<int>(all_.clusters.size());
     Cluster epilogue;
     std::vector<int> contraction;
     std::vector<int> elementwise;
+    absl::flat_hash_set<const Node*> kept;
     for (const int i : all_.clusters[number].stages[0]) {
-      (all_.members[i].contraction ? contraction : elementwise).push_back(i);
+      const Member& member = all_.members[i];
+      if (member.contraction || RoundsResult(member, kept)) {
+        contraction.push_back(i);
+        kept.insert(member.node);
+      } else {
+        elementwise.push_back(i);
+      }
     }
     KILN_CHECK(!contraction.empty() && !elementwise.empty()) << "cluster " << number;
     for (const int i : elementwise) Move(i, fresh, all_.clusters[number], &epilogue);

@@ -11,7 +11,8 @@ namespace kiln::partition {
 // A contraction's schedule visits its result tile by tile: short runs of many rows. Reading one
 // more tensor in that order (a residual, a bias) costs less than writing the result to memory and
 // reading it again. The state of an optimizer, three tensors read and three written, costs more if
-// all of it exceeds the caches, since memory delivers whole rows much faster.
+// all of it exceeds the caches, since memory delivers whole rows much faster. A result that is
+// rounded to a short float stays so: the new kernel reads the short float.
 inline constexpr int kStreamsMax = 2;               // tensors read in the epilogue
 inline constexpr int64_t kLargeEpilogue = 1 << 20;  // elements of the result
 

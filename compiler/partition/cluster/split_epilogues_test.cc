@@ -39,6 +39,17 @@ TEST_F(SplitEpiloguesTest, ManyLargeStreamsAreAKernel) {
   EXPECT_THAT(groups[1].loops, SizeIs(2));
 }
 
+// Gradients under autocast: the parameters' states are float32.
+TEST_F(SplitEpiloguesTest, RoundedResultsAreStoredInTheShortType) {
+  Node rounded = b_.Cast(Product(1024, 8, 1024), ir::DType::kBFloat16);
+  const Partition partition =
+      Fused(UpdatedStates(b_.Cast(rounded, ir::DType::kFloat32), kStreamsMax + 1));
+  ASSERT_THAT(partition.groups, SizeIs(2));
+  ASSERT_THAT(partition.groups[0].writes, SizeIs(1));
+  EXPECT_EQ(partition.tensors[partition.groups[0].writes[0]].dtype, ir::DType::kBFloat16);
+  EXPECT_THAT(partition.groups[1].writes, SizeIs(kStreamsMax + 1));
+}
+
 TEST_F(SplitEpiloguesTest, FewStreamsStay) {
   EXPECT_THAT(Groups(UpdatedStates(Product(1024, 8, 1024), kStreamsMax)), SizeIs(1));
 }
