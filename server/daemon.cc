@@ -10,6 +10,7 @@
 #include <thread>
 #include <utility>
 
+#include "absl/algorithm/container.h"
 #include "absl/base/thread_annotations.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
@@ -94,6 +95,8 @@ int KernelThreads() { return static_cast<int>(std::max(1u, std::thread::hardware
 
 // The daemon's own searches may use this fraction of the host memory: 1 / kIdleMemoryShare.
 constexpr int64_t kIdleMemoryShare = 8;
+// Users whose last work has ended this long ago may be about to send more.
+constexpr absl::Duration kUsersActive = absl::Seconds(1);
 
 // Returns the compile threads of a search: a quarter of the cores, since users' work goes on.
 int CandidateThreads() { return std::max(1, KernelThreads() / 4); }
@@ -152,6 +155,8 @@ struct Daemon::Implementation {
   void MakeSettingStore(const std::string& shipped);
   void MakeCompileWorkers(std::vector<std::string> command);
   void MakePrograms(runtime::CompileFunction compile);
+  // Whether users have, or had a moment ago, work on a device or on the host.
+  bool UsersAreActive() const;
   // `compile` is used if there are no workers.
   void MakeTuner(tuner::MakeTrialRunner make_runner, workers::CompileFunction compile);
   // Requires: nothing was queued on a device yet.
@@ -416,15 +421,26 @@ void Daemon::Implementation::MakePrograms(runtime::CompileFunction compile) {
   explanations = std::make_unique<runtime::FairPool>(kExplanationThreads, /*running_max=*/1);
 }
 
+bool Daemon::Implementation::UsersAreActive() const {
+  const absl::Time since = clock.steady() - kUsersActive;
+  const auto is_active = [&](const fairness::UsersWork& work) {
+    return work.is_there || work.last >= since;
+  };
+  return is_active(host_work->users_work()) ||
+         absl::c_any_of(all_devices, [&](const runtime::ManagedDevice* device) {
+           return is_active(device->dispatcher().users_work());
+         });
+}
+
 void Daemon::Implementation::MakeTuner(tuner::MakeTrialRunner make_runner,
                                        workers::CompileFunction compile) {
   if (!make_runner) return;
   tuner::Tuner::Options options;
   options.store = settings.get();
   options.compile = std::move(compile);
-  if (candidate_compiler) {
+  if (kernel_compiler) {
     options.compile = [this](const workers::KernelJob& job) {
-      return candidate_compiler->Compile(job);
+      return (UsersAreActive() ? candidate_compiler : kernel_compiler)->Compile(job);
     };
   }
   options.make_runner = std::move(make_runner);
@@ -445,6 +461,11 @@ void Daemon::Implementation::MakeIdleTuner(absl::Duration interval) {
   options.store = settings.get();
   options.devices = all_devices;
   options.look_at_programs = [this](tuner::KernelUse& use) { use.Look(programs->List()); };
+  if (candidate_compiler) {
+    options.compile = [this](const workers::KernelJob& job) {
+      return candidate_compiler->Compile(job);
+    };
+  }
   options.host_work = host_work.get();
   // A search holds results of kernels, also while it is paused, and users need the memory.
   options.host = host->NewUserAccount(tuner::kTunerUser);

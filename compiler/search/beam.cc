@@ -149,7 +149,7 @@ class BeamSearch {
     IsNew(Print(heuristic.setting));
     IsNew(schedule::Print(heuristic.schedule));
     ++progress().tried;
-    const auto timings = measurer_.Measure(nullptr, {&heuristic, 1});
+    const auto timings = Measure(nullptr, {&heuristic, 1});
     KILN_CHECK_EQ(timings.size(), size_t{1});
     if (!timings[0].ok()) return timings[0].status();
     progress().heuristic_seconds = timings[0]->seconds;
@@ -328,7 +328,7 @@ class BeamSearch {
     absl::Span<Proposal> left(proposals);
     while (!left.empty() && MayGoOn()) {
       const auto count =
-          std::min({left.size(), static_cast<size_t>(std::max(options_.batch, 1)),
+          std::min({left.size(), static_cast<size_t>(std::max(options_.batch, 1)), FitInTime(),
                     static_cast<size_t>(options_.candidates_max - progress().tried)});
       MeasureBatch(left.first(count));
       left.remove_prefix(count);
@@ -346,10 +346,26 @@ class BeamSearch {
     return !ended_;
   }
 
+  // As many candidates as can be measured in the time that is left, and one at least.
+  size_t FitInTime() const {
+    if (seconds_each_ <= 0) return std::numeric_limits<size_t>::max();
+    const double left = options_.seconds_max - absl::ToDoubleSeconds(options_.now() - start_);
+    return static_cast<size_t>(std::clamp(left / seconds_each_, 1.0, 1e9));
+  }
+
+  std::vector<absl::StatusOr<Timing>> Measure(const Measured* incumbent,
+                                              absl::Span<const Candidate> candidates) {
+    const absl::Time begin = options_.now();
+    auto timings = measurer_.Measure(incumbent, candidates);
+    seconds_each_ =
+        absl::ToDoubleSeconds(options_.now() - begin) / static_cast<double>(candidates.size());
+    return timings;
+  }
+
   void MeasureBatch(absl::Span<Proposal> batch) {
     std::vector<Candidate> candidates;
     for (const Proposal& proposal : batch) candidates.push_back(proposal.candidate);
-    const auto timings = measurer_.Measure(&result_.best, candidates);
+    const auto timings = Measure(&result_.best, candidates);
     KILN_CHECK_EQ(timings.size(), candidates.size());
     progress().tried += static_cast<int>(batch.size());
     for (size_t i = 0; i < batch.size(); ++i) {
@@ -424,6 +440,7 @@ class BeamSearch {
   SearchResult result_;
   int rounds_without_gain_ = 0;
   bool ended_ = false;
+  double seconds_each_ = 0;  // of the candidates that were measured last
 };
 
 }  // namespace

@@ -83,7 +83,8 @@ struct SearchOptions {
   const CostModel* model = nullptr;
   int candidates_max = 2000;
   double seconds_max = 60;
-  // A measured batch: the bounds, `cancelled` and `on_progress` are looked at between batches.
+  // A measured batch, or fewer candidates if no more fit into the time that is left: the bounds,
+  // `cancelled` and `on_progress` are looked at between batches.
   int batch = 16;
   // A gain below this share of the time never counts, nor one below the noise.
   double gain_min = 0.01;

@@ -266,6 +266,13 @@ TEST_F(BeamTest, EndsAtTheBoundOfSecondsWithTheGainsSoFar) {
   EXPECT_EQ(result.best.timing.seconds, 0.7);
 }
 
+TEST_F(BeamTest, ABatchIsAsLargeAsTheTimeAllows) {
+  FakeMeasurer measurer(NothingIsFaster);
+  const SearchResult result = Find(measurer, {.seconds_max = 0.0105, .batch = 16});
+  EXPECT_EQ(result.ending, Ending::kSeconds);
+  EXPECT_THAT(measurer.batches(), ElementsAre(1, 9, 1));
+}
+
 TEST_F(BeamTest, EndsIfTheRooflineIsReached) {
   FakeMeasurer at_once(NothingIsFaster);
   const SearchResult heuristic = Find(at_once, {.roofline_seconds = 0.995});

@@ -93,6 +93,7 @@ def test_the_layer_has_no_other_program_and_nothing_of_this_machine(layout, conf
     assert {entry.name for entry in entries if entry.isfile() and entry.mode & 0o111} == {
         "usr/bin/kiln", "usr/bin/kilnd", "usr/lib64/ld-linux-x86-64.so.2"}
     assert not [entry.name for entry in entries if entry.mode & 0o6000]
+    assert "usr/share/kiln/settings/processors.settings" in names
     assert {entry.name for entry in entries if entry.uid != 0} == {"run/kiln", "var/cache/kiln", "var/lib/kiln"}
     assert sum(entry.size for entry in entries) <= 110_000_000
 

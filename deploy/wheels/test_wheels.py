@@ -51,6 +51,7 @@ def test_the_wheels_have_their_licences(wheels):
         names = run(sys.executable, "-m", "zipfile", "-l", wheel)
         assert "LICENSE" in names
         assert ("llvm-22-dev" in names) == wheel.name.startswith("kilnd-")
+        assert ("kilnd/share/kiln/settings/processors.settings" in names) == wheel.name.startswith("kilnd-")
 
 
 def test_both_have_one_version(installed):

@@ -196,6 +196,7 @@ void IdleTuner::Begin(size_t device) {
                             .width = options_.width,
                             .host = options_.host,
                             .control = control,
+                            .compile = options_.compile,
                             .origin = Origin::kIdle};
   searcher_->Schedule([this, used, options,
                        claim = std::make_shared<std::unique_ptr<Tuner::Claim>>(*std::move(claim))] {

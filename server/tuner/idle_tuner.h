@@ -13,6 +13,7 @@
 #include "absl/base/thread_annotations.h"
 #include "absl/synchronization/mutex.h"
 #include "absl/time/time.h"
+#include "compiler/workers/kernel_compiler.h"
 #include "server/clock/clock.h"
 #include "server/clock/day_hours.h"
 #include "server/fairness/host_work.h"
@@ -45,6 +46,9 @@ class IdleTuner {
     std::vector<runtime::ManagedDevice*> devices;
     // Adds what users have used since its last call: KernelUse::Look with the programs in memory.
     std::function<void(KernelUse&)> look_at_programs;
+    // Compiles candidates so that nothing else on the machine waits for it. Null: the tuner's
+    // function.
+    workers::CompileFunction compile;
     // Users' compilations and uploads. This becomes its observer.
     fairness::HostWork* host_work = nullptr;
     // Pays for the results that are compared (TuneOptions::host). A kernel for which it has too

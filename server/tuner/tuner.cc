@@ -316,7 +316,7 @@ class Tuner::Work {
     return [this](const workers::KernelJob& job) -> absl::StatusOr<drivers::KernelImage> {
       control_->AwaitResume();
       if (IsCancelled()) return absl::CancelledError("the tuning has ended");
-      return parts_.compile(job);
+      return options_.compile ? options_.compile(job) : parts_.compile(job);
     };
   }
 

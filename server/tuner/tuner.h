@@ -79,6 +79,8 @@ struct TuneOptions {
   std::shared_ptr<memory::Account> host = nullptr;
   std::function<void(const TuneProgress&)> on_progress = nullptr;  // may be null
   std::shared_ptr<TuningControl> control = nullptr;                // may be null
+  // Compiles candidates instead of the tuner's function. Null: that does.
+  workers::CompileFunction compile = nullptr;
   Origin origin = Origin::kAsked;
 };
 
@@ -109,7 +111,6 @@ class Tuner {
  public:
   struct Options {
     SettingStore* store = nullptr;
-    // Compiles candidates, in a way that users' work does not wait for.
     workers::CompileFunction compile;
     MakeTrialRunner make_runner;
     metrics::Metrics* metrics = nullptr;
