@@ -150,7 +150,8 @@ struct Daemon::Implementation {
   void MakeCompileWorkers(std::vector<std::string> command);
   void MakePrograms(runtime::CompileFunction compile);
   // `compile` is used if there are no workers.
-  void MakeTuner(tuner::MakeTrialRunner make_runner, workers::CompileFunction compile);
+  void MakeTuner(tuner::MakeTrialRunner make_runner, workers::CompileFunction compile,
+                 runtime::CompileFunction compile_program);
   // Requires: nothing was queued on a device yet.
   void MakeIdleTuner(absl::Duration interval);
   void MakeRegistry();
@@ -409,7 +410,8 @@ void Daemon::Implementation::MakePrograms(runtime::CompileFunction compile) {
 }
 
 void Daemon::Implementation::MakeTuner(tuner::MakeTrialRunner make_runner,
-                                       workers::CompileFunction compile) {
+                                       workers::CompileFunction compile,
+                                       runtime::CompileFunction compile_program) {
   if (!make_runner) return;
   tuner::Tuner::Options options;
   options.store = settings.get();
@@ -419,6 +421,15 @@ void Daemon::Implementation::MakeTuner(tuner::MakeTrialRunner make_runner,
       return kernel_compiler->Compile(job);
     };
   }
+  options.compile_program = [this, compile_program = std::move(compile_program)](
+                                const graph::Graph& graph, const drivers::Target& target,
+                                compiler::Options of_program) {
+    // Users who do not share programs do not share kernels either.
+    if (config.programs_shared) of_program.cache = kernel_cache.get();
+    of_program.kernel_compiler = kernel_compiler.get();
+    of_program.disabled_passes = config.disabled_passes;
+    return compile_program(graph, target, of_program);
+  };
   options.make_runner = std::move(make_runner);
   options.metrics = &metrics;
   options.clock = clock;
@@ -764,8 +775,9 @@ absl::StatusOr<std::unique_ptr<Daemon>> Daemon::Start(const config::Config& conf
   implementation->MakeKernelCache();
   implementation->MakeSettingStore();
   implementation->MakeCompileWorkers(std::move(parts.compile_worker));
-  implementation->MakePrograms(std::move(parts.compile));
-  implementation->MakeTuner(std::move(parts.make_trial_runner), std::move(parts.compile_candidate));
+  implementation->MakePrograms(parts.compile);
+  implementation->MakeTuner(std::move(parts.make_trial_runner), std::move(parts.compile_candidate),
+                            std::move(parts.compile));
   implementation->MakeIdleTuner(parts.lease_check_interval);
   implementation->OpenCheckpoints();
   implementation->MakeRegistry();
