@@ -158,7 +158,8 @@ struct Daemon::Implementation {
   // Whether users have, or had a moment ago, work on a device or on the host.
   bool UsersAreActive() const;
   // `compile` is used if there are no workers.
-  void MakeTuner(tuner::MakeTrialRunner make_runner, workers::CompileFunction compile);
+  void MakeTuner(tuner::MakeTrialRunner make_runner, workers::CompileFunction compile,
+                 runtime::CompileFunction compile_program);
   // Requires: nothing was queued on a device yet.
   void MakeIdleTuner(absl::Duration interval);
   void MakeRegistry();
@@ -433,7 +434,8 @@ bool Daemon::Implementation::UsersAreActive() const {
 }
 
 void Daemon::Implementation::MakeTuner(tuner::MakeTrialRunner make_runner,
-                                       workers::CompileFunction compile) {
+                                       workers::CompileFunction compile,
+                                       runtime::CompileFunction compile_program) {
   if (!make_runner) return;
   tuner::Tuner::Options options;
   options.store = settings.get();
@@ -443,6 +445,15 @@ void Daemon::Implementation::MakeTuner(tuner::MakeTrialRunner make_runner,
       return (UsersAreActive() ? candidate_compiler : kernel_compiler)->Compile(job);
     };
   }
+  options.compile_program = [this, compile_program = std::move(compile_program)](
+                                const graph::Graph& graph, const drivers::Target& target,
+                                compiler::Options of_program) {
+    // Users who do not share programs do not share kernels either.
+    if (config.programs_shared) of_program.cache = kernel_cache.get();
+    of_program.kernel_compiler = kernel_compiler.get();
+    of_program.disabled_passes = config.disabled_passes;
+    return compile_program(graph, target, of_program);
+  };
   options.make_runner = std::move(make_runner);
   options.metrics = &metrics;
   options.clock = clock;
@@ -793,8 +804,9 @@ absl::StatusOr<std::unique_ptr<Daemon>> Daemon::Start(const config::Config& conf
   implementation->MakeKernelCache();
   implementation->MakeSettingStore(parts.shipped_settings);
   implementation->MakeCompileWorkers(std::move(parts.compile_worker));
-  implementation->MakePrograms(std::move(parts.compile));
-  implementation->MakeTuner(std::move(parts.make_trial_runner), std::move(parts.compile_candidate));
+  implementation->MakePrograms(parts.compile);
+  implementation->MakeTuner(std::move(parts.make_trial_runner), std::move(parts.compile_candidate),
+                            std::move(parts.compile));
   implementation->MakeIdleTuner(parts.lease_check_interval);
   implementation->OpenCheckpoints();
   implementation->MakeRegistry();

@@ -59,6 +59,7 @@ constexpr Command kCommands[] = {
      "                  the program's time come first\n"
      "    --width N     settings that each round of a search starts from; default: 4\n"
      "    --force       also searches kernels that were searched before\n"
+     "    --kernels_only  does not search for other kernels first: which values share one\n"
      "  list          lists the searches that run: yours, or everyone's for viewers and admins, "
      "who\n"
      "                also see those that the daemon makes by itself while users do nothing\n"

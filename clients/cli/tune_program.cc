@@ -1,4 +1,4 @@
-// kiln tune PROGRAM [--seconds N] [--width N] [--force]
+// kiln tune PROGRAM [--seconds N] [--width N] [--force] [--kernels_only]
 #include "clients/cli/tune_program.h"
 
 #include <grpcpp/grpcpp.h>
@@ -31,14 +31,15 @@ struct TuneOptions {
   uint32_t seconds = 60;
   uint32_t width = 4;
   bool force = false;
+  bool kernels_only = false;
 };
 
 absl::StatusOr<TuneOptions> ParseTuneOptions(const std::vector<std::string>& arguments) {
   TuneOptions options;
   for (size_t i = 0; i < arguments.size(); ++i) {
     const std::string& argument = arguments[i];
-    if (argument == "--force") {
-      options.force = true;
+    if (argument == "--force" || argument == "--kernels_only") {
+      (argument == "--force" ? options.force : options.kernels_only) = true;
     } else if (argument == "--seconds" || argument == "--width") {
       uint32_t& value = argument == "--width" ? options.width : options.seconds;
       if (++i == arguments.size() || !absl::SimpleAtoi(arguments[i], &value) || value == 0)
@@ -137,6 +138,7 @@ absl::Status TuneProgram(Invocation& invocation) {
   request.set_seconds(options->seconds);
   request.set_beam_width(options->width);
   request.set_force(options->force);
+  request.set_kernels_only(options->kernels_only);
   grpc::ClientContext context;
   const uint32_t seconds_max = std::numeric_limits<int>::max() - kSecondsToEnd;
   SetDeadline(context, static_cast<int>(std::min(options->seconds, seconds_max)) + kSecondsToEnd);

@@ -3,9 +3,12 @@
 #include <algorithm>
 #include <atomic>
 #include <cstring>
+#include <limits>
+#include <numeric>
 #include <string>
 #include <utility>
 
+#include "absl/algorithm/container.h"
 #include "absl/strings/str_cat.h"
 #include "absl/synchronization/notification.h"
 #include "absl/time/time.h"
@@ -30,15 +33,15 @@ int64_t RoundUp(int64_t bytes, int64_t multiple) {
 
 class DeviceTrials::LoadedTrial : public Trial {
  public:
-  LoadedTrial(DeviceTrials& trials, std::unique_ptr<drivers::LoadedKernel> kernel)
-      : trials_(trials), kernel_(std::move(kernel)) {}
+  LoadedTrial(DeviceTrials& trials, std::vector<LoadedStep> steps)
+      : trials_(trials), steps_(std::move(steps)) {}
 
   absl::StatusOr<double> Time(int times, double seconds_max) override {
     if (trials_.inputs_ != Inputs()) {
       if (absl::Status status = trials_.Fill({}); !status.ok()) return status;
     }
     if (absl::Status status = Prepare(times); !status.ok()) return status;
-    return trials_.Submit(*list_, seconds_max);
+    return trials_.Submit(*list_, steps_.size(), seconds_max);
   }
 
   absl::StatusOr<Outputs> Run(const Inputs& inputs, double seconds_max) override {
@@ -46,7 +49,7 @@ class DeviceTrials::LoadedTrial : public Trial {
     absl::Status status = trials_.Fill(inputs);
     if (status.ok()) status = Prepare(1);
     if (!status.ok()) return status;
-    const auto seconds = trials_.Submit(*list_, seconds_max);
+    const auto seconds = trials_.Submit(*list_, steps_.size(), seconds_max);
     if (!seconds.ok()) return seconds.status();
     std::vector<char> after(trials_.before_.size());
     status = trials_.device_.CopyToHost(*trials_.buffer_, 0, absl::MakeSpan(after));
@@ -67,7 +70,7 @@ class DeviceTrials::LoadedTrial : public Trial {
  private:
   absl::Status Prepare(int times) {
     if (list_ != nullptr && prepared_times_ == times) return absl::OkStatus();
-    auto prepared = trials_.device_.Prepare(trials_.Launches(*kernel_, times));
+    auto prepared = trials_.device_.Prepare(trials_.Launches(steps_, times));
     if (!prepared.ok()) return prepared.status();
     list_ = *std::move(prepared);
     prepared_times_ = times;
@@ -75,7 +78,7 @@ class DeviceTrials::LoadedTrial : public Trial {
   }
 
   DeviceTrials& trials_;
-  const std::unique_ptr<drivers::LoadedKernel> kernel_;
+  const std::vector<LoadedStep> steps_;
   std::unique_ptr<drivers::PreparedList> list_;
   int prepared_times_ = 0;
 };
@@ -122,14 +125,28 @@ absl::StatusOr<std::unique_ptr<DeviceTrials>> DeviceTrials::Make(drivers::Device
 }
 
 absl::StatusOr<std::unique_ptr<Trial>> DeviceTrials::Load(const drivers::KernelImage& image) {
-  if (image.num_arguments != static_cast<int>(places_.size())) {
-    return absl::InvalidArgumentError(absl::StrCat("the image takes ", image.num_arguments,
-                                                   " arguments, and the kernel has ",
-                                                   places_.size()));
+  TrialStep step{.image = image, .arguments = {}};
+  for (size_t i = 0; i < places_.size(); ++i) step.arguments.push_back(static_cast<int>(i));
+  return LoadSteps({&step, 1});
+}
+
+absl::StatusOr<std::unique_ptr<Trial>> DeviceTrials::LoadSteps(absl::Span<const TrialStep> steps) {
+  if (steps.empty()) return absl::InvalidArgumentError("a candidate has no kernels");
+  std::vector<LoadedStep> loaded;
+  for (const TrialStep& step : steps) {
+    const bool fits = absl::c_all_of(step.arguments, [this](int argument) {
+      return argument >= 0 && argument < static_cast<int>(places_.size());
+    });
+    if (!fits || step.image.num_arguments != static_cast<int>(step.arguments.size())) {
+      return absl::InvalidArgumentError(absl::StrCat("the image takes ", step.image.num_arguments,
+                                                     " arguments, and ", step.arguments.size(),
+                                                     " of ", places_.size(), " buffers are given"));
+    }
+    auto kernel = device_.LoadKernel(step.image);
+    if (!kernel.ok()) return kernel.status();
+    loaded.push_back({*std::move(kernel), step.arguments});
   }
-  auto kernel = device_.LoadKernel(image);
-  if (!kernel.ok()) return kernel.status();
-  return std::make_unique<LoadedTrial>(*this, *std::move(kernel));
+  return std::make_unique<LoadedTrial>(*this, std::move(loaded));
 }
 
 bool DeviceTrials::IsOutput(size_t argument) const {
@@ -181,16 +198,25 @@ absl::Status DeviceTrials::CheckOutside(const std::vector<char>& after) const {
   return check(before_.size());
 }
 
-drivers::CommandList DeviceTrials::Launches(const drivers::LoadedKernel& kernel, int times) const {
-  drivers::LaunchCommand launch{.kernel = &kernel, .arguments = {}};
-  for (const Place& place : places_) launch.arguments.push_back({0, place.offset, place.bytes});
+drivers::CommandList DeviceTrials::Launches(const std::vector<LoadedStep>& steps, int times) const {
+  std::vector<drivers::LaunchCommand> launches;
+  for (const LoadedStep& step : steps) {
+    drivers::LaunchCommand& launch =
+        launches.emplace_back(drivers::LaunchCommand{.kernel = step.kernel.get(), .arguments = {}});
+    for (const int argument : step.arguments) {
+      const Place& place = places_[static_cast<size_t>(argument)];
+      launch.arguments.push_back({0, place.offset, place.bytes});
+    }
+  }
   drivers::CommandList list;
   list.num_slots = 1;
-  for (int i = 0; i < times; ++i) list.commands.emplace_back(launch);
+  for (int i = 0; i < times; ++i)
+    list.commands.insert(list.commands.end(), launches.begin(), launches.end());
   return list;
 }
 
-absl::StatusOr<double> DeviceTrials::Submit(drivers::PreparedList& list, double seconds_max) {
+absl::StatusOr<double> DeviceTrials::Submit(drivers::PreparedList& list, size_t steps,
+                                            double seconds_max) {
   const auto unwanted = std::make_shared<std::atomic<bool>>(false);
   absl::Notification ended;
   drivers::SubmitResult result;
@@ -210,8 +236,12 @@ absl::StatusOr<double> DeviceTrials::Submit(drivers::PreparedList& list, double 
         absl::DeadlineExceededError(absl::StrCat("it ran longer than ", seconds_max, " s"));
   }
   if (result.status.ok()) {
-    KILN_CHECK(!result.command_seconds.empty());
-    return *std::min_element(result.command_seconds.begin(), result.command_seconds.end());
+    const std::vector<double>& seconds = result.command_seconds;
+    KILN_CHECK(!seconds.empty() && seconds.size() % steps == 0) << seconds.size();
+    double least = std::numeric_limits<double>::infinity();
+    for (auto run = seconds.begin(); run != seconds.end(); run += static_cast<int64_t>(steps))
+      least = std::min(least, std::accumulate(run, run + static_cast<int64_t>(steps), 0.0));
+    return least;
   }
   inputs_.reset();  // the buffer may have any content
   return result.status;

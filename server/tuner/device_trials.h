@@ -37,6 +37,7 @@ class DeviceTrials : public TrialRunner {
 
   absl::Status Prepare(const Inputs& inputs) override;
   absl::StatusOr<std::unique_ptr<Trial>> Load(const drivers::KernelImage& image) override;
+  absl::StatusOr<std::unique_ptr<Trial>> LoadSteps(absl::Span<const TrialStep> steps) override;
 
  private:
   class LoadedTrial;
@@ -54,9 +55,15 @@ class DeviceTrials : public TrialRunner {
   bool IsOutput(size_t argument) const;
   absl::Status Fill(const Inputs& inputs);
   absl::Status CheckOutside(const std::vector<char>& after) const;
-  drivers::CommandList Launches(const drivers::LoadedKernel& kernel, int times) const;
-  // Returns the device's seconds for the fastest launch of the list.
-  absl::StatusOr<double> Submit(drivers::PreparedList& list, double seconds_max);
+  // A kernel with its arguments.
+  struct LoadedStep {
+    std::unique_ptr<drivers::LoadedKernel> kernel;
+    std::vector<int> arguments;
+  };
+  drivers::CommandList Launches(const std::vector<LoadedStep>& steps, int times) const;
+  // Returns the device's seconds for the fastest `steps` launches of the list that follow one
+  // another.
+  absl::StatusOr<double> Submit(drivers::PreparedList& list, size_t steps, double seconds_max);
 
   drivers::Device& device_;
   const kernel::Kernel& kernel_;

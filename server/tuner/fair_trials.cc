@@ -240,9 +240,18 @@ FairTrials::~FairTrials() {
 }
 
 absl::StatusOr<std::unique_ptr<Trial>> FairTrials::Load(const drivers::KernelImage& image) {
+  return LoadBy([&] { return runner_->Load(image); });
+}
+
+absl::StatusOr<std::unique_ptr<Trial>> FairTrials::LoadSteps(absl::Span<const TrialStep> steps) {
+  return LoadBy([&] { return runner_->LoadSteps(steps); });
+}
+
+absl::StatusOr<std::unique_ptr<Trial>> FairTrials::LoadBy(
+    absl::FunctionRef<absl::StatusOr<std::unique_ptr<Trial>>()> load) {
   std::unique_ptr<Trial> trial;
   const absl::Status loaded = Repeat([&] {
-    auto made = runner_->Load(image);
+    auto made = load();
     if (made.ok()) trial = *std::move(made);
     return made.status();
   });

@@ -53,6 +53,7 @@ class FairTrials : public TrialRunner {
   void Resume() override ABSL_LOCKS_EXCLUDED(mutex_);
   void SetOnYield(std::function<void()> on_yield) override ABSL_LOCKS_EXCLUDED(mutex_);
   absl::StatusOr<std::unique_ptr<Trial>> Load(const drivers::KernelImage& image) override;
+  absl::StatusOr<std::unique_ptr<Trial>> LoadSteps(absl::Span<const TrialStep> steps) override;
   // A step that waits fails at once. One that has its turn gives it up at once, and ends as soon as
   // the runner's Stop ends it.
   void Stop(const absl::Status& why) override ABSL_LOCKS_EXCLUDED(mutex_);
@@ -61,6 +62,8 @@ class FairTrials : public TrialRunner {
   class FairTrial;
   class Turn;
 
+  absl::StatusOr<std::unique_ptr<Trial>> LoadBy(
+      absl::FunctionRef<absl::StatusOr<std::unique_ptr<Trial>>()> load);
   // Waits while it is paused. Returns the number of pauses until now, or why nothing runs any more.
   absl::StatusOr<int64_t> AwaitResume() ABSL_LOCKS_EXCLUDED(mutex_);
   int64_t pauses() ABSL_LOCKS_EXCLUDED(mutex_);

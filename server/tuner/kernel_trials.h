@@ -15,27 +15,10 @@
 #include "compiler/search/beam.h"
 #include "compiler/workers/kernel_compiler.h"
 #include "drivers/interface/target.h"
+#include "server/tuner/compare_trials.h"
 #include "server/tuner/trial_runner.h"
 
 namespace kiln::tuner {
-
-struct TrialOptions {
-  int compile_threads = 1;
-  // Turns of a candidate and the incumbent: to order candidates, and to confirm one.
-  int rounds = 5;
-  int confirming_rounds = 15;
-  // A turn repeats the kernel until it takes about this long, and counts the fastest run.
-  double turn_seconds = 5e-3;
-  // Once a candidate is slower than the incumbent by this factor it is not timed any further.
-  double slowdown_max = 1.25;
-  // Bound for one run of the heuristic's schedule, and for one whose results are compared. Turns of
-  // candidates have a multiple of the incumbent's time, and this much more.
-  double run_seconds_max = 10;
-  double patience_seconds = 0.5;
-  // If the kernel's loops have at most this many points, the heuristic's schedule is compared with
-  // the plain one. Candidates are always compared with the heuristic's.
-  int64_t plain_points_max = 50'000'000;
-};
 
 // Results of candidates that are not chosen are not compared.
 //
@@ -69,14 +52,7 @@ class KernelTrials : public search::Measurer {
   absl::StatusOr<search::Timing> MeasureImage(const search::Measured* incumbent,
                                               const drivers::KernelImage& image);
   absl::Status LoadIncumbent(const search::Measured& incumbent);
-  absl::StatusOr<search::Timing> TakeTurns(const search::Measured& incumbent, Trial& candidate,
-                                           int rounds);
   absl::Status CompareWithPlain();
-  absl::Status Compare(Trial& right, Trial& candidate);
-  absl::Status CompareWithSpread(Trial& right, kernel::Sample sample, const Outputs& want,
-                                 const Outputs& got);
-  int RepetitionsOf(double seconds) const;
-  double SecondsMax(double expected) const;
 
   const kernel::Kernel& kernel_;
   const drivers::Target target_;

@@ -49,8 +49,8 @@ double SecondsSince(const workers::SteadyClock& now, workers::SteadyTime begin) 
 
 class ProcessTrials::RemoteTrial : public Trial {
  public:
-  RemoteTrial(ProcessTrials& trials, uint64_t number, drivers::KernelImage image)
-      : trials_(trials), number_(number), image_(std::move(image)) {}
+  RemoteTrial(ProcessTrials& trials, uint64_t number, absl::Span<const TrialStep> steps)
+      : trials_(trials), number_(number), steps_(steps.begin(), steps.end()) {}
   ~RemoteTrial() override { trials_.unloaded_.push_back(number_); }
 
   absl::Status Load() override { return trials_.Do(*this, nullptr, 0, nullptr).status(); }
@@ -73,7 +73,7 @@ class ProcessTrials::RemoteTrial : public Trial {
 
   ProcessTrials& trials_;
   const uint64_t number_;
-  const drivers::KernelImage image_;
+  const std::vector<TrialStep> steps_;
   uint64_t generation_ = 0;   // of the process that has it loaded
   absl::Status failure_;      // it ended a process
   bool is_repeated_ = false;  // its next step repeats one whose process was lost
@@ -167,7 +167,15 @@ bool ProcessTrials::GiveUp() {
 }
 
 absl::StatusOr<std::unique_ptr<Trial>> ProcessTrials::Load(const drivers::KernelImage& image) {
-  auto trial = std::make_unique<RemoteTrial>(*this, ++last_trial_, image);
+  TrialStep step{.image = image, .arguments = {}};
+  for (size_t i = 0; i < kernel_.buffers.size(); ++i)
+    if (kernel_.buffers[i].memory == kernel::Memory::kGlobal)
+      step.arguments.push_back(static_cast<int>(i));
+  return LoadSteps({&step, 1});
+}
+
+absl::StatusOr<std::unique_ptr<Trial>> ProcessTrials::LoadSteps(absl::Span<const TrialStep> steps) {
+  auto trial = std::make_unique<RemoteTrial>(*this, ++last_trial_, steps);
   const auto loaded = Do(*trial, nullptr, 0, nullptr);
   if (!loaded.ok()) return loaded.status();
   return trial;
@@ -211,7 +219,7 @@ ProcessTrials::Result ProcessTrials::Try(RemoteTrial& trial, const TrialRequest*
                                          double seconds_max, Outputs* outputs) {
   ran_.insert(trial.number_);
   if (trial.generation_ != generation_) {
-    const LoadRequest load{trial.number_, std::exchange(unloaded_, {}), trial.image_};
+    const LoadRequest load{trial.number_, std::exchange(unloaded_, {}), trial.steps_};
     Result result = Ask(load, kLoadSeconds, nullptr);
     if (result.lost || !result.answer.ok()) return result;
     trial.generation_ = generation_;

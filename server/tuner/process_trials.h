@@ -84,6 +84,7 @@ class ProcessTrials : public TrialRunner {
   void Resume() override ABSL_LOCKS_EXCLUDED(mutex_);
   void SetOnYield(std::function<void()> on_yield) override ABSL_LOCKS_EXCLUDED(mutex_);
   absl::StatusOr<std::unique_ptr<Trial>> Load(const drivers::KernelImage& image) override;
+  absl::StatusOr<std::unique_ptr<Trial>> LoadSteps(absl::Span<const TrialStep> steps) override;
 
   // For tests: the process, or 0.
   pid_t pid() const ABSL_LOCKS_EXCLUDED(mutex_);

@@ -1,6 +1,7 @@
 #include "server/tuner/trial_messages.h"
 
 #include <cmath>
+#include <limits>
 #include <utility>
 
 #include "compiler/workers/message.h"
@@ -48,13 +49,24 @@ void PutRequest(ByteWriter& out, const LoadRequest& load) {
   out.Number(load.trial);
   out.Number(load.unloaded.size());
   for (const uint64_t trial : load.unloaded) out.Number(trial);
-  out.Field(load.image.Serialize());
+  out.Number(load.steps.size());
+  for (const TrialStep& step : load.steps) {
+    out.Field(step.image.Serialize());
+    out.Number(step.arguments.size());
+    for (const int argument : step.arguments) out.Number(static_cast<uint64_t>(argument));
+  }
 }
 void TakeRequest(ByteReader& in, LoadRequest* load) {
   load->trial = in.Number();
   load->unloaded.resize(in.Count());
   for (uint64_t& trial : load->unloaded) trial = in.Number();
-  if (!drivers::KernelImage::Deserialize(std::string(in.Field()), &load->image)) in.Fail();
+  load->steps.resize(in.Count());
+  for (TrialStep& step : load->steps) {
+    if (!drivers::KernelImage::Deserialize(std::string(in.Field()), &step.image)) in.Fail();
+    step.arguments.resize(in.Count());
+    for (int& argument : step.arguments)
+      argument = static_cast<int>(in.Below(std::numeric_limits<int>::max()));
+  }
 }
 
 void PutRequest(ByteWriter& out, const TimeRequest& time) {

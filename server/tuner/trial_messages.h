@@ -12,7 +12,6 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
-#include "drivers/interface/kernel_image.h"
 #include "server/tuner/trial_runner.h"
 
 namespace kiln::tuner {
@@ -31,7 +30,7 @@ struct PrepareRequest {
 struct LoadRequest {
   uint64_t trial = 0;              // a number that no other trial has
   std::vector<uint64_t> unloaded;  // trials that are not needed any more
-  drivers::KernelImage image;
+  std::vector<TrialStep> steps;
 };
 struct TimeRequest {
   uint64_t trial = 0;

@@ -52,10 +52,13 @@ TEST(TrialMessages, RequestsArriveAsTheyWereSent) {
   image.name = "name";
   image.code = "code";
   image.num_arguments = 3;
-  const LoadRequest load = RoundTrip(LoadRequest{9, {7, 300}, image});
+  const LoadRequest load = RoundTrip(LoadRequest{9, {7, 300}, {{image, {0, 1, 4}}, {image, {}}}});
   EXPECT_EQ(load.trial, 9u);
   EXPECT_THAT(load.unloaded, ElementsAre(7, 300));
-  EXPECT_EQ(load.image.Serialize(), image.Serialize());
+  ASSERT_EQ(load.steps.size(), 2u);
+  EXPECT_EQ(load.steps[0].image.Serialize(), image.Serialize());
+  EXPECT_THAT(load.steps[0].arguments, ElementsAre(0, 1, 4));
+  EXPECT_THAT(load.steps[1].arguments, ElementsAre());
   const TimeRequest time = RoundTrip(TimeRequest{9, 1000, 0.25});
   EXPECT_EQ(time.trial, 9u);
   EXPECT_EQ(time.times, 1000);
@@ -90,7 +93,9 @@ TEST(TrialMessages, RefusesValuesThatMakeNoSense) {
   load.Number(2);
   load.Number(1);
   load.Number(0);
+  load.Number(1);
   load.Field("no image");
+  load.Number(0);
   EXPECT_FALSE(DecodeRequest(load.Take(), &number, &request));
 }
 

@@ -77,7 +77,7 @@ class TrialServer {
   absl::StatusOr<double> Do(const LoadRequest& request) {
     if (runner_ == nullptr) return absl::InternalError("no kernel is open");
     for (const uint64_t trial : request.unloaded) trials_.erase(trial);
-    auto trial = runner_->Load(request.image);
+    auto trial = runner_->LoadSteps(request.steps);
     if (!trial.ok()) return trial.status();
     trials_[request.trial] = *std::move(trial);
     return 0;

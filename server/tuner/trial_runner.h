@@ -10,6 +10,7 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "absl/types/span.h"
 #include "compiler/kernel/sample_inputs.h"
 #include "drivers/interface/kernel_image.h"
 
@@ -54,6 +55,12 @@ class Trial {
 // The error of a paused runner's trials.
 inline absl::Status TrialsPaused() { return absl::AbortedError("the trials are paused"); }
 
+// One launch of a candidate that is several kernels.
+struct TrialStep {
+  drivers::KernelImage image;
+  std::vector<int> arguments;  // numbers of buffers of the runner's kernel
+};
+
 class TrialRunner {
  public:
   virtual ~TrialRunner() = default;
@@ -78,8 +85,15 @@ class TrialRunner {
   // device may ignore it.
   virtual void SetOnYield(std::function<void()> on_yield) {}
 
-  // Returns the device's error if it refuses the image. The runner must outlive the trial.
+  // Returns the device's error if it refuses the image, whose arguments are the kernel's global
+  // buffers. The runner must outlive the trial.
   virtual absl::StatusOr<std::unique_ptr<Trial>> Load(const drivers::KernelImage& image) = 0;
+
+  // The same for several kernels, one after another. A run is all of them. An implementation that
+  // runs single kernels only may refuse.
+  virtual absl::StatusOr<std::unique_ptr<Trial>> LoadSteps(absl::Span<const TrialStep> steps) {
+    return absl::UnimplementedError("this runs single kernels only");
+  }
 };
 
 }  // namespace kiln::tuner

@@ -9,17 +9,26 @@
 #include "absl/algorithm/container.h"
 #include "absl/strings/str_cat.h"
 #include "absl/time/time.h"
+#include "compiler/graph/text.h"
 #include "compiler/ir/node.h"
+#include "compiler/partition/choices/choices.h"
+#include "compiler/partition/cluster/sites.h"
+#include "compiler/pipeline.h"
 #include "compiler/search/knobs/setting.h"
 #include "compiler/search/space.h"
 #include "proto/check/check.h"
 #include "server/errors/errors.h"
 #include "server/log/log.h"
+#include "server/tuner/choice_search.h"
 #include "server/tuner/measure_rates.h"
+#include "server/tuner/program_trials.h"
 
 namespace kiln::tuner {
 namespace {
 
+// The part of the time in which choices are searched for. The kernels that they make are searched
+// in the rest.
+constexpr double kShareOfChoices = 0.4;
 // A search measures the heuristic's schedule and compares its results before it tries anything.
 constexpr double kKernelSecondsMin = 1;
 
@@ -27,15 +36,6 @@ constexpr std::string_view kStateNames[] = {"searching",       "faster",       "
                                             "searched before", "no time left", "failed"};
 
 double WeightOf(const KernelToTune& kernel) { return kernel.seconds * kernel.launches; }
-
-// A kernel's expected time by its size, in any unit.
-double SizeOf(const KernelToTune& kernel) {
-  ir::Context context;
-  const auto parsed = kernel::ParseKernel(kernel.text, context);
-  if (!parsed.ok()) return 0;
-  const kernel::Cost cost = kernel::EstimateCost(*parsed);
-  return static_cast<double>(cost.flops) + static_cast<double>(cost.bytes);
-}
 
 // Guesses the times if the program has not run, and sorts by share.
 void Sort(std::vector<KernelToTune>* kernels) {
@@ -74,6 +74,11 @@ std::vector<search::Setting> StartsOf(const std::optional<TunedSetting>& known,
     if (parsed.ok()) starts.push_back(std::move(parsed->setting));
   }
   return starts;
+}
+
+// As they are stored: empty, if they are the partitioner's.
+std::string TextOf(const partition::Choices& choices) {
+  return choices.empty() ? "" : partition::Print(choices);
 }
 
 absl::Status CannotTune(const runtime::ManagedDevice& device) {
@@ -142,14 +147,11 @@ class Tuner::Work {
        const TuneOptions& options)
       : tuner_(tuner),
         parts_(tuner.options_),
-        kernels_(std::move(kernels)),
         program_(std::move(program)),
         options_(options),
         control_(options.control != nullptr ? options.control : std::make_shared<TuningControl>()),
         start_(Now()) {
-    Sort(&kernels_);
-    for (const KernelToTune& kernel : kernels_) rest_ += WeightOf(kernel);
-    all_ = rest_;
+    SetKernels(std::move(kernels));
   }
 
   absl::StatusOr<TuneSummary> Run() {
@@ -158,6 +160,7 @@ class Tuner::Work {
                                {"kernels", absl::StrCat(kernels_.size())},
                                {"seconds", absl::StrCat(options_.seconds)},
                                {"width", absl::StrCat(options_.width)}});
+    if (options_.graph != nullptr && parts_.compile_program) RunGraph(*options_.graph);
     for (size_t i = 0; i < kernels_.size() && !IsCancelled(); ++i) {
       RunKernel(i);
       rest_ -= WeightOf(kernels_[i]);
@@ -178,6 +181,14 @@ class Tuner::Work {
   }
 
  private:
+  void SetKernels(std::vector<KernelToTune> kernels) {
+    kernels_ = std::move(kernels);
+    Sort(&kernels_);
+    rest_ = 0;
+    for (const KernelToTune& kernel : kernels_) rest_ += WeightOf(kernel);
+    all_ = rest_;
+  }
+
   bool IsCancelled() const { return tuner_.stopped_ || control_->is_cancelled(); }
   // Without pauses.
   absl::Time Now() const {
@@ -194,11 +205,153 @@ class Tuner::Work {
     return summary_;
   }
 
+  // A graph without choices that can be found has the partitioner's. So an error is no failure of
+  // the tuning.
+  void RunGraph(const GraphToTune& graph) {
+    const auto searched = SearchGraph(graph);
+    if (searched.ok() || IsCancelled()) return;
+    log::Warning("choices_not_searched",
+                 {{"program", program_}, {"why", std::string(searched.message())}});
+  }
+
+  absl::Status SearchGraph(const GraphToTune& to_tune) {
+    const drivers::Target& target = to_tune.device->info().target;
+    const std::string hardware = StoredHardware(target.HardwareKey(), to_tune.owner);
+    const auto known = parts_.store->Find(to_tune.key, target.HardwareKey(), to_tune.owner);
+    const bool is_searched = known && known->width >= options_.width && !options_.force;
+    if (is_searched && known->setting == to_tune.choices) return absl::OkStatus();
+    const auto graph = graph::Parse(to_tune.graph);
+    if (!graph.ok()) return graph.status();
+    partition::Choices start;
+    if (known && !known->setting.empty()) {
+      auto choices = partition::ParseChoices(known->setting);
+      if (choices.ok()) start = *std::move(choices);
+    }
+    if (is_searched) {
+      // The kernels that the program will have.
+      const auto program = parts_.compile_program(*graph, target, CompilerOptions(to_tune, start));
+      if (!program.ok()) return program.status();
+      SetKernels(KernelsOf(*program, to_tune, kernels_));
+      return absl::OkStatus();
+    }
+    std::vector<compiler::PassReport> reports;
+    const auto state = compiler::RunPasses(*graph, target, {"", "split_epilogues"},
+                                           CompilerOptions(to_tune, start), &reports);
+    if (!state.ok()) return state.status();
+    if (state->choices.key != to_tune.key)
+      return absl::InternalError("the text of the graph gives another graph");
+    const std::vector<partition::Site> sites =
+        partition::FindSites(state->graph, state->clusters, target);
+    const auto compile = [&](const partition::Choices& choices) {
+      return parts_.compile_program(*graph, target, CompilerOptions(to_tune, choices));
+    };
+    const auto compare = [&](const compiler::CompiledProgram& before,
+                             const compiler::CompiledProgram& after) {
+      return CompareOnDevice(
+          before, after,
+          [&](const kernel::Kernel& buffers, absl::FunctionRef<absl::Status(TrialRunner&)> use) {
+            return WithRunnerFor(buffers, *to_tune.device, use);
+          },
+          parts_.trials);
+    };
+    const auto result = FindChoices(
+        sites, compile, compare,
+        {.start = start,
+         .seconds_max = kShareOfChoices * options_.seconds,
+         .now = [this] { return Now(); },
+         .cancelled = [this] { return IsCancelled(); },
+         .on_progress = [this](const ChoiceProgress& progress) { ReportChoice(progress); }});
+    if (!result.ok()) return result.status();
+    absl::Status stored = StoreChoices(to_tune, hardware, *result, known);
+    // Nothing runs the kernels of choices that are not stored.
+    if (stored.ok() && TextOf(result->choices) != to_tune.choices)
+      SetKernels(KernelsOf(result->program, to_tune, kernels_));
+    return stored;
+  }
+
+  // Compiles with these choices, and with the stored settings of kernels: choices must be faster
+  // than what there is.
+  compiler::Options CompilerOptions(const GraphToTune& graph, const partition::Choices& choices) {
+    compiler::Options options;
+    options.threads = parts_.trials.compile_threads;
+    options.tuned = [this, owner = graph.owner](const std::string& kernel,
+                                                const drivers::Target& target) {
+      return parts_.store->SettingFor(kernel, target, owner);
+    };
+    options.choices = [text = TextOf(choices)](const std::string&, const drivers::Target&) {
+      return std::optional<std::string>(text);
+    };
+    return options;
+  }
+
+  absl::Status WithRunnerFor(const kernel::Kernel& buffers, runtime::ManagedDevice& device,
+                             absl::FunctionRef<absl::Status(TrialRunner&)> use) {
+    control_->AwaitResume();
+    if (IsCancelled()) return absl::CancelledError("the tuning has ended");
+    memory::Charge charge;
+    if (options_.host != nullptr) {
+      auto reserved = options_.host->Reserve(memory::Use::kTransfers, BytesCompared(buffers));
+      if (!reserved.ok()) return reserved.status();
+      charge = *std::move(reserved);
+    }
+    const auto runner = parts_.make_runner(buffers, device);
+    if (!runner.ok()) return runner.status();
+    const Running running(tuner_, **runner, *control_);
+    return use(**runner);
+  }
+
+  // The seconds are of a run of the program, as far as its kernels were timed.
+  absl::Status StoreChoices(const GraphToTune& graph, const std::string& hardware,
+                            const ChoiceSearchResult& result,
+                            const std::optional<TunedSetting>& known) {
+    const bool is_complete = result.is_complete && !IsCancelled();
+    const double before = std::max(all_, result.comparison.seconds_before);
+    const double gain = result.comparison.seconds_before - result.comparison.seconds_after;
+    const TunedSetting found{
+        .kernel = graph.key,
+        .hardware = hardware,
+        .version = search::kSettingVersion,
+        .setting = TextOf(result.choices),
+        .seconds_before = before,
+        .seconds_after = before - gain,
+        .roofline_seconds = 0,
+        .measured = absl::FromUnixSeconds(absl::ToUnixSeconds(parts_.clock.wall())),
+        .width = is_complete ? options_.width : (known ? known->width : 0)};
+    const std::string old = known ? known->setting : "";
+    log::Info("choices_tuned", {{"program", program_},
+                                {"choices", absl::StrCat(result.choices.values.size())},
+                                {"tried", absl::StrCat(result.tried)},
+                                {"refused", absl::StrCat(result.refused)},
+                                {"seconds_before", absl::StrCat(found.seconds_before)},
+                                {"seconds_now", absl::StrCat(found.seconds_after)}});
+    if (const absl::Status put = parts_.store->Put(found); !put.ok()) return put;
+    changed_ = changed_ || found.setting != old;
+    return absl::OkStatus();
+  }
+
+  void ReportChoice(const ChoiceProgress& progress) {
+    kinds_ = progress.kinds;
+    now_ = {.kernel = progress.site,
+            .number = progress.number,
+            .kernels = progress.kinds + static_cast<int>(kernels_.size()),
+            .state = progress.was_chosen    ? TuneState::kFaster
+                     : progress.why.empty() ? TuneState::kKept
+                                            : TuneState::kFailed,
+            .why = progress.why,
+            .share = all_ > 0 ? progress.comparison.seconds_before / all_ : 0,
+            .seconds_before = progress.comparison.seconds_before,
+            .seconds_now = progress.was_chosen ? progress.comparison.seconds_after
+                                               : progress.comparison.seconds_before,
+            .tried = progress.tried,
+            .refused = progress.refused};
+    Tell();
+  }
+
   void RunKernel(size_t i) {
     const KernelToTune& kernel = kernels_[i];
     now_ = {.kernel = kernel.name,
-            .number = static_cast<int>(i) + 1,
-            .kernels = static_cast<int>(kernels_.size()),
+            .number = kinds_ + static_cast<int>(i) + 1,
+            .kernels = kinds_ + static_cast<int>(kernels_.size()),
             .share = all_ > 0 ? WeightOf(kernel) / all_ : 0};
     const auto known = Known(kernel);
     if (known) {
@@ -328,15 +481,11 @@ class Tuner::Work {
     std::optional<DeviceRates> rates = parts_.store->FindRates(target.HardwareKey());
     const bool may_measure = parts_.measure_rates && !cannot_measure_.contains(&device);
     if (may_measure && (again || !rates)) {
-      const auto measured =
-          MeasureRates(target, Compile(), parts_.trials.compile_threads,
-                       [&](const kernel::Kernel& buffers,
-                           absl::FunctionRef<absl::Status(TrialRunner&)> use) -> absl::Status {
-                         const auto runner = parts_.make_runner(buffers, device);
-                         if (!runner.ok()) return runner.status();
-                         const Running running(tuner_, **runner, *control_);
-                         return use(**runner);
-                       });
+      const auto measured = MeasureRates(
+          target, Compile(), parts_.trials.compile_threads,
+          [&](const kernel::Kernel& buffers, absl::FunctionRef<absl::Status(TrialRunner&)> use) {
+            return WithRunnerFor(buffers, device, use);
+          });
       if (!measured.ok()) {
         // Not for each kernel anew.
         cannot_measure_.insert(&device);
@@ -428,6 +577,7 @@ class Tuner::Work {
   const TuneOptions& options_;
   const std::shared_ptr<TuningControl> control_;
   const absl::Time start_;
+  int kinds_ = 0;    // of sites, whose numbers precede those of kernels
   double all_ = 0;   // the device time of all kernels
   double rest_ = 0;  // of those that were not looked at yet
   std::set<const runtime::ManagedDevice*> cannot_measure_;

@@ -21,6 +21,7 @@
 #include "server/clock/clock.h"
 #include "server/memory/host_memory.h"
 #include "server/metrics/metrics.h"
+#include "server/runtime/cache/program_compiler.h"
 #include "server/runtime/device/managed_device.h"
 #include "server/tuner/cost_samples.h"
 #include "server/tuner/device_rates.h"
@@ -46,8 +47,8 @@ enum class TuneState {
 };
 
 struct TuneProgress {
-  std::string kernel = "";
-  int number = 0;  // of the kernel, from 1
+  std::string kernel = "";  // or the site of a choice (ChoiceProgress)
+  int number = 0;           // of the kernel, from 1; those of sites come first
   int kernels = 0;
   TuneState state = TuneState::kSearching;
   std::string why = "";
@@ -82,6 +83,8 @@ struct TuneOptions {
   // Compiles candidates instead of the tuner's function. Null: that does.
   workers::CompileFunction compile = nullptr;
   Origin origin = Origin::kAsked;
+  // The graph that the kernels belong to, whose choices are searched first. Null: only kernels are.
+  std::shared_ptr<const GraphToTune> graph = nullptr;
 };
 
 struct TuneSummary {
@@ -112,6 +115,8 @@ class Tuner {
   struct Options {
     SettingStore* store = nullptr;
     workers::CompileFunction compile;
+    // Compiles programs with other choices. Null: they are not searched for.
+    runtime::CompileFunction compile_program = nullptr;
     MakeTrialRunner make_runner;
     metrics::Metrics* metrics = nullptr;
     Clock clock;
@@ -161,6 +166,9 @@ class Tuner {
   // Whether a user's tuning has this device.
   bool IsAsked(const runtime::ManagedDevice& device) const ABSL_LOCKS_EXCLUDED(mutex_);
 
+  // Searches for choices for the graph, if there is one, for less than half of the time, and goes
+  // on with the kernels of the best ones.
+  //
   // Searches the kernels one after another, the largest share of the device time first. A kernel
   // gets its share of the time that is left, and what earlier ones left over. Each result is stored
   // as soon as it is there. `program` is for the log. Requires: Begin has returned a claim on the

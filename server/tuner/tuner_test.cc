@@ -6,6 +6,7 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <optional>
 #include <set>
 #include <string>
 #include <thread>
@@ -14,6 +15,8 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/synchronization/notification.h"
+#include "compiler/compiler.h"
+#include "compiler/graph/text.h"
 #include "compiler/search/space.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
@@ -60,6 +63,10 @@ class WorldsRunner : public TrialRunner {
     const bool is_better = is_other && world_.improvable.contains(kernel_.name);
     return std::make_unique<WorldsTrial>(kernel_, is_better ? 0.5 : 1);
   }
+  // Several kernels are faster than one.
+  absl::StatusOr<std::unique_ptr<Trial>> LoadSteps(absl::Span<const TrialStep> steps) override {
+    return std::make_unique<WorldsTrial>(kernel_, 1.0 / static_cast<double>(steps.size()));
+  }
 
  private:
   class WorldsTrial : public Trial {
@@ -67,8 +74,14 @@ class WorldsRunner : public TrialRunner {
     WorldsTrial(const kernel::Kernel& kernel, double share) : kernel_(kernel), share_(share) {}
     absl::StatusOr<double> Time(int, double) override { return share_ * kHeuristicSeconds; }
     absl::StatusOr<Outputs> Run(const Inputs&, double) override {
-      const auto bytes = static_cast<size_t>(kernel_.buffers[1].elements) * sizeof(float);
-      return Outputs{{1, std::vector<char>(bytes)}};
+      Outputs outputs;
+      for (size_t i = 0; i < kernel_.buffers.size(); ++i) {
+        const kernel::Buffer& buffer = kernel_.buffers[i];
+        if (buffer.access == kernel::Access::kRead) continue;
+        const auto bytes = static_cast<size_t>(buffer.elements) * sizeof(float);
+        outputs[static_cast<int>(i)] = std::vector<char>(bytes);
+      }
+      return outputs;
     }
 
    private:
@@ -117,6 +130,11 @@ class TunerTest : public ::testing::Test {
                              image.code = job.schedule;
                              return absl::StatusOr<drivers::KernelImage>(image);
                            },
+                       .compile_program =
+                           [](const graph::Graph& graph, const drivers::Target& target,
+                              const compiler::Options& options) {
+                             return compiler::Compile(graph, Compilable(target), options);
+                           },
                        .make_runner = [this](const kernel::Kernel& kernel, runtime::ManagedDevice&)
                            -> absl::StatusOr<std::unique_ptr<TrialRunner>> {
                          world_.searched.push_back(kernel.name);
@@ -129,6 +147,11 @@ class TunerTest : public ::testing::Test {
                        .clock = clock_,
                        .samples = samples_.get(),
                        .on_changed = [this] { ++changes_; }});
+  }
+  // The fake device's architecture has no code generator.
+  static drivers::Target Compilable(drivers::Target target) {
+    target.architecture = "x86-64";
+    return target;
   }
   ~TunerTest() override {
     tuner_.reset();
@@ -220,6 +243,62 @@ TEST_F(TunerTest, SearchesTheLargestShareFirstAndStoresEachResult) {
   const std::string text = metrics_.Text();
   EXPECT_THAT(text, HasSubstr("kiln_tune_kernels_total{origin=\"asked\",outcome=\"faster\"} 1"));
   EXPECT_THAT(text, HasSubstr("kiln_tune_kernels_total{origin=\"asked\",outcome=\"kept\"} 2"));
+}
+
+// A sum over rows that a row's reader follows: two values that share a kernel.
+constexpr char kRows[] = R"(input 0 float32[64,512]
+input 1 float32[64,512]
+%0 = input float32[64,512] index=0
+%1 = input float32[64,512] index=1
+%2 = mul float32[64,512] %0 %1
+%3 = reduce_sum float32[64,1] %2 axes=[1]
+output %2
+output %3
+)";
+
+TEST_F(TunerTest, SearchesForChoicesBeforeTheirKernels) {
+  const drivers::Target target = Compilable(device_.info().target);
+  std::string key;
+  compiler::Options options;
+  options.choices = [&key](const std::string& graph, const drivers::Target&) {
+    key = graph;
+    return std::optional<std::string>();
+  };
+  const auto program = compiler::Compile(*graph::Parse(kRows), target, options);
+  ASSERT_TRUE(program.ok()) << program.status();
+  ASSERT_EQ(program->kernels.size(), 1u);
+  const GraphToTune graph{.graph = program->graph_text, .key = key, .device = &device_};
+  const TuneOptions of_graph{.graph = std::make_shared<const GraphToTune>(graph)};
+  const auto summary = Tune(of_graph);
+  ASSERT_TRUE(summary.ok()) << summary.status();
+  EXPECT_THAT(ended_, ElementsAre("apart %3 reduce_sum float32[64,1] faster", HasSubstr(" kept"),
+                                  HasSubstr(" kept")));
+  EXPECT_EQ(summary->kept, 2);  // kernels
+  EXPECT_EQ(changes_, 1);
+  const auto stored = store_->Find(key, device_.info().target.HardwareKey());
+  ASSERT_TRUE(stored);
+  EXPECT_EQ(stored->setting, "choices 1\napart %3\n");
+  EXPECT_EQ(stored->width, 4);
+  EXPECT_GT(stored->seconds_before, stored->seconds_after);
+  // What is stored is what the compiler uses, and is not searched again.
+  options.choices = [this](const std::string& graph, const drivers::Target&) {
+    return store_->SettingFor(graph, device_.info().target);
+  };
+  const auto chosen = compiler::Compile(*graph::Parse(kRows), target, options);
+  ASSERT_TRUE(chosen.ok()) << chosen.status();
+  EXPECT_EQ(chosen->kernels.size(), 2u);
+  EXPECT_EQ(chosen->choices.at(0).refusal, "");
+  // A program of before has other kernels, which it will not have when it is next defined.
+  ASSERT_TRUE(Tune(of_graph).ok());
+  EXPECT_THAT(ended_, ElementsAre(HasSubstr(" searched before"), HasSubstr(" searched before")));
+}
+
+TEST_F(TunerTest, AGraphThatCannotBeSearchedDoesNotEndTheTuning) {
+  const GraphToTune graph{.graph = "no graph", .key = "graph 0\n", .device = &device_};
+  const auto summary = Tune({.graph = std::make_shared<const GraphToTune>(graph)});
+  ASSERT_TRUE(summary.ok()) << summary.status();
+  EXPECT_EQ(summary->kept, 3);
+  EXPECT_FALSE(store_->Find(graph.key, device_.info().target.HardwareKey()));
 }
 
 TEST_F(TunerTest, SkipsWhatWasSearchedAsWidelyUnlessForced) {

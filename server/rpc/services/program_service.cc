@@ -1,9 +1,12 @@
 #include <algorithm>
 #include <cstddef>
 #include <memory>
+#include <string>
 #include <utility>
+#include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_split.h"
 #include "kiln/v1/program.grpc.pb.h"
 #include "server/errors/errors.h"
 #include "server/rpc/messages/graph_source.h"
@@ -112,6 +115,31 @@ void FillRoofline(tuner::SettingStore& settings, const compiler::CompiledKernel&
   proto->set_roofline_limit(std::string(tuner::LimitName(roofline.limit)));
 }
 
+// Returns what was chosen about the program's kernels because it was measured to be faster, as
+// comments.
+std::string ChoicesText(tuner::SettingStore& settings, const runtime::Program& program) {
+  std::string text;
+  for (const compiler::GraphChoices& part : program.compiled().choices) {
+    if (part.text.empty()) continue;
+    if (!part.refusal.empty()) {
+      absl::StrAppend(&text, "# the stored choices cannot be used: ", part.refusal, "\n");
+      continue;
+    }
+    const auto stored = settings.Find(part.key, program.device().info().target.HardwareKey(),
+                                      program.description().owner);
+    absl::StrAppend(&text, "# chosen because it is faster");
+    if (stored && stored->setting == part.text) {
+      absl::StrAppend(&text, ": ", stored->seconds_after, " s instead of ", stored->seconds_before,
+                      " s");
+    }
+    text += '\n';
+    // Without the first line, which is the version.
+    const std::vector<std::string> lines = absl::StrSplit(part.text, '\n', absl::SkipEmpty());
+    for (size_t i = 1; i < lines.size(); ++i) absl::StrAppend(&text, "#   ", lines[i], "\n");
+  }
+  return text;
+}
+
 absl::Status Explain(const ProgramServiceParts& parts, const auth::Principal& caller,
                      const v1::ExplainProgramRequest& request,
                      v1::ExplainProgramResponse* response) {
@@ -120,7 +148,8 @@ absl::Status Explain(const ProgramServiceParts& parts, const auth::Principal& ca
   const compiler::CompiledProgram& compiled = (*program)->compiled();
   Fill(parts, caller, *program, response->mutable_program());
   response->set_graph(compiled.graph_text);
-  response->set_partition(compiled.partition_text);
+  response->set_partition(
+      absl::StrCat(ChoicesText(*parts.settings, **program), compiled.partition_text));
   response->set_queue(runtime::QueueText(**program));
   for (const compiler::PassReport& pass : compiled.passes) {
     v1::PassReport* proto = response->add_passes();

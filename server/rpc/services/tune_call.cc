@@ -184,6 +184,8 @@ absl::StatusOr<std::shared_ptr<Tuning>> Begin(const ProgramServiceParts& parts,
       {.program = program->short_digest(), .user = user, .control = tuning->control()});
   if (!claimed.ok()) return claimed.status();
   options->control = tuning->control();
+  if (auto graph = tuner::GraphOf(*program); graph && !request.kernels_only())
+    options->graph = std::make_shared<const tuner::GraphToTune>(*std::move(graph));
   parts.tunings->Schedule(
       [program_tuner = parts.program_tuner, tuning, options = *std::move(options),
        claim = std::shared_ptr<tuner::Tuner::Claim>(*std::move(claimed)),

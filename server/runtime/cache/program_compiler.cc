@@ -232,12 +232,19 @@ SettingsChange ProgramCompiler::LastSettingsChange() const {
 }
 
 bool ProgramCompiler::IsOutdated(const Program& program, SettingsChange change) const {
+  if (!options_.tuned) return false;
+  const std::string& owner = program.description().owner;
+  for (const compiler::GraphChoices& choices : program.compiled().choices) {
+    const drivers::Target& target = program.device().info().target;
+    if (!choices.key.empty() &&
+        options_.tuned(choices.key, target, owner, change).value_or("") != choices.text)
+      return true;
+  }
   const auto& disabled = options_.disabled_passes;
   // Without schedules, no kernel has a setting.
   const bool is_plain = std::find(disabled.begin(), disabled.end(), "schedule") != disabled.end();
-  if (!options_.tuned || is_plain) return false;
+  if (is_plain) return false;
   const std::vector<compiler::CompiledKernel>& kernels = program.compiled().kernels;
-  const std::string& owner = program.description().owner;
   for (size_t i = 0; i < kernels.size(); ++i) {
     const drivers::Target& target = program.device_of_kernel(i).info().target;
     if (options_.tuned(kernels[i].ir, target, owner, change).value_or("") != kernels[i].setting)
@@ -255,9 +262,10 @@ compiler::Options ProgramCompiler::CompilerOptions(const ProgramRequest& request
   options.dumped_passes = options_.dumped_passes;
   if (options_.tuned) {
     options.tuned = [this, owner = request.owner, change = request.settings](
-                        const std::string& kernel, const drivers::Target& target) {
-      return options_.tuned(kernel, target, owner, change);
+                        const std::string& key, const drivers::Target& target) {
+      return options_.tuned(key, target, owner, change);
     };
+    options.choices = options.tuned;
   }
   options.now = options_.clock.steady;
   options.on_kernels = [first_call = request.first_call](int found, int made) {
@@ -268,6 +276,7 @@ compiler::Options ProgramCompiler::CompilerOptions(const ProgramRequest& request
 
 void ProgramCompiler::ReportRefusals(const compiler::CompiledProgram& program,
                                      const std::string& digest) const {
+  for (const compiler::GraphChoices& choices : program.choices) ReportChoices(choices, digest);
   for (const compiler::CompiledKernel& kernel : program.kernels) {
     ReportSetting(kernel, digest);
     if (kernel.refusal.empty()) continue;
@@ -278,6 +287,14 @@ void ProgramCompiler::ReportRefusals(const compiler::CompiledProgram& program,
                                     {"schedule", kernel.refused_schedule},
                                     {"loops", kernel.ir}});
   }
+}
+
+void ProgramCompiler::ReportChoices(const compiler::GraphChoices& choices,
+                                    const std::string& digest) {
+  if (choices.refusal.empty()) return;
+  log::Warning(
+      "choices_refused",
+      {{"program", ShortDigest(digest)}, {"why", choices.refusal}, {"choices", choices.text}});
 }
 
 // A stored setting that cannot be used costs time, but is no defect: it may be from another

@@ -42,10 +42,9 @@ class ProgramCompiler {
     // As in compiler::Options.
     std::vector<std::string> disabled_passes;
     std::vector<std::string> dumped_passes;
-    // As compiler::Options::tuned, for a program of this owner (ProgramRequest::owner), after this
-    // change of settings. May be null.
-    std::function<std::optional<std::string>(const std::string& kernel,
-                                             const drivers::Target& target,
+    // As compiler::Options::tuned and, for the keys of graphs, choices, for a program of this owner
+    // (ProgramRequest::owner), after this change of settings. May be null.
+    std::function<std::optional<std::string>(const std::string& key, const drivers::Target& target,
                                              const std::string& owner, SettingsChange change)>
         tuned;
     // The number of the last change. May be null if settings never change.
@@ -67,8 +66,8 @@ class ProgramCompiler {
                                                    const std::string& digest)
       ABSL_LOCKS_EXCLUDED(mutex_);
 
-  // Returns whether Options::tuned has another setting for a kernel of the program, after this
-  // change, than the program was compiled with.
+  // Returns whether Options::tuned has another setting for a kernel of the program, or other
+  // choices for its graph, after this change, than the program was compiled with.
   bool IsOutdated(const Program& program, SettingsChange change) const;
   // The number of the last change; 1 if settings never change.
   SettingsChange LastSettingsChange() const;
@@ -101,6 +100,7 @@ class ProgramCompiler {
   static drivers::Target TargetOf(const Attempt& attempt, const ManagedDevice& device);
   compiler::Options CompilerOptions(const ProgramRequest& request) const;
   void ReportRefusals(const compiler::CompiledProgram& program, const std::string& digest) const;
+  static void ReportChoices(const compiler::GraphChoices& choices, const std::string& digest);
   static void ReportSetting(const compiler::CompiledKernel& kernel, const std::string& digest);
   absl::Status CheckRunTime(const Program& program) const;
   // Returns whether the log may show the graph, which the compiler failed on.

@@ -1,5 +1,9 @@
 #include "server/runtime/cache/program_compiler.h"
 
+#include <map>
+#include <optional>
+#include <string>
+
 #include "absl/time/clock.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
@@ -94,6 +98,43 @@ TEST_F(ProgramCompilerTest, TunedSettingsReachTheCompilerAndTheirRefusalsTheLog)
   ASSERT_TRUE(program.ok()) << program.status();
   EXPECT_THAT(log, HasSubstr("level=warning event=setting_refused"));
   EXPECT_THAT(log, HasSubstr("why=\"lanes is 5\" setting=\"setting of k\""));
+}
+
+// Choices for a graph have numbers of changes, as settings of kernels have.
+TEST_F(ProgramCompilerTest, ChoicesAreThoseOfTheRequestsChange) {
+  std::map<SettingsChange, std::string> choices;
+  ProgramCompiler::Options options = Options();
+  options.tuned = [&](const std::string& key, const drivers::Target&, const std::string&,
+                      SettingsChange change) -> std::optional<std::string> {
+    if (key != "graph g\n" || !choices.contains(change)) return std::nullopt;
+    return choices[change];
+  };
+  std::string refusal;
+  options.compile = [&refusal](const auto& graph, const auto& target, const auto& options) {
+    auto program = kiln::testing::FakeCompile(graph, target, options);
+    const std::string key = "graph g\n";
+    program->choices = {
+        {.key = key, .text = options.choices(key, target).value_or(""), .refusal = refusal}};
+    return program;
+  };
+  const auto program = Compile(options, 4);  // a request of the newest change
+  ASSERT_TRUE(program.ok()) << program.status();
+  const ProgramCompiler compiler(options);
+  choices[5] = "choices 1\napart %3\n";
+  EXPECT_TRUE(compiler.IsOutdated(**program, 5));
+  EXPECT_FALSE(compiler.IsOutdated(**program, 4));
+  // It does not depend on schedules.
+  options.disabled_passes = {"schedule"};
+  EXPECT_TRUE(ProgramCompiler(options).IsOutdated(**program, 5));
+  choices[kNewestSettings] = choices[5];
+  refusal = "it cannot be made";
+  ::testing::internal::CaptureStderr();
+  const auto refused = Compile(options, 4);
+  const std::string log = ::testing::internal::GetCapturedStderr();
+  ASSERT_TRUE(refused.ok()) << refused.status();
+  EXPECT_FALSE(compiler.IsOutdated(**refused, 5));
+  EXPECT_THAT(log, HasSubstr("level=warning event=choices_refused"));
+  EXPECT_THAT(log, HasSubstr("why=\"it cannot be made\""));
 }
 
 TEST_F(ProgramCompilerTest, WhatCannotFitTheDeviceIsNotCompiled) {
