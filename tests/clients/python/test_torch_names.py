@@ -1,5 +1,7 @@
 """How many of PyTorch's names kiln.torch has, and that each of them is tested."""
 
+# ruff: noqa: E501
+
 import pathlib
 import re
 import sys

@@ -1,5 +1,7 @@
 """kiln.torch's tensors: views, dtypes, devices, gradients, beside Kiln's own tensors."""
 
+# ruff: noqa: E501
+
 import copy
 import pickle
 import warnings

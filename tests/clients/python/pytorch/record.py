@@ -105,7 +105,8 @@ def record_names():
                 ("Uninit", "Container", "NLLLoss2d", "polar")))]
         lines.append(f"{json.dumps(space)}: {json.dumps(kept)}")
     version = torch.__version__.split("+")[0]
-    (HERE / "names.json").write_text('{\n"version": "%s",\n' % version + ",\n".join(lines) + "\n}\n")
+    body = ",\n".join([f'"version": "{version}"', *lines])
+    (HERE / "names.json").write_text(f"{{\n{body}\n}}\n")
 
 
 def record_losses():

@@ -293,5 +293,6 @@ def _two_loops(gradient: Any, pairs: List[Any], ratio: float) -> Any:
 
 __all__ = [
     "ASGD", "LBFGS", "SGD", "Adadelta", "Adafactor", "Adagrad", "Adam", "AdamW", "Adamax", "NAdam",
-    "Optimizer", "RAdam", "RMSprop", "Rprop", "SparseAdam", "lr_scheduler", "optimizer", "swa_utils",
+    "Optimizer", "RAdam", "RMSprop", "Rprop", "SparseAdam", "lr_scheduler", "optimizer",
+    "swa_utils",
 ]  # fmt: skip
