@@ -12,7 +12,10 @@ MODULES = (
     "kiln", "kiln.amp", "kiln.autograd", "kiln.functional", "kiln.linalg", "kiln.method_functions",
     "kiln.models", "kiln.nn", "kiln.nn.functional", "kiln.nn.init", "kiln.nn.utils", "kiln.optim",
     "kiln.optim.lr_scheduler", "kiln.random", "kiln.serialization", "kiln.sharding", "kiln.tensor",
-    "kiln.variables",
+    "kiln.torch", "kiln.torch.amp", "kiln.torch.autograd", "kiln.torch.cuda", "kiln.torch.linalg",
+    "kiln.torch.nn", "kiln.torch.nn.functional", "kiln.torch.nn.init", "kiln.torch.nn.utils",
+    "kiln.torch.nn.utils.rnn", "kiln.torch.optim", "kiln.torch.optim.lr_scheduler",
+    "kiln.torch.utils.data", "kiln.variables",
 )  # fmt: skip
 
 

@@ -27,7 +27,8 @@ def test_examples(connection, kilnd, monkeypatch, name):
     module = importlib.import_module(name)
     runner = doctest.DocTestRunner(optionflags=doctest.NORMALIZE_WHITESPACE)
     report = []
-    names = {"kiln": kiln, "np": np, "F": kiln.functional}
+    names = {"kiln": kiln, "np": np, "F": kiln.functional,
+             "torch": importlib.import_module("kiln.torch")}
     for test in Finder().find(module, name, globs=names):
         runner.run(test, out=report.append)
     assert not runner.failures, "".join(report)

@@ -1,5 +1,7 @@
 """kiln.torch's modules, optimizers, files and data sets: their state and bookkeeping, as in PyTorch."""
 
+# ruff: noqa: E501
+
 import collections
 import copy
 import os
@@ -64,7 +66,7 @@ def test_attributes_are_checked_as_in_pytorch():
     with pytest.raises(TypeError, match=r"Parameter or None expected"):
         net.gain = torch.ones(1)
     with pytest.raises(AttributeError, match="no attribute 'missing'"):
-        net.missing
+        net.missing  # noqa: B018
     with pytest.raises(KeyError, match="dot"):
         net.register_buffer("a.b", torch.ones(1))
 
@@ -84,7 +86,7 @@ def test_layers_of_layers_are_torch_modules():
     assert isinstance(stack.layers[0].self_attn.out_proj, nn.Linear) and isinstance(stack.layers, nn.ModuleList)
     assert all(isinstance(value, nn.Parameter) for value in stack.parameters())
     norm = nn.BatchNorm1d(3)
-    assert isinstance(norm.running_mean, torch.Tensor) and [name for name, _ in norm.named_buffers()][0] == "running_mean"
+    assert isinstance(norm.running_mean, torch.Tensor) and next(name for name, _ in norm.named_buffers()) == "running_mean"
     assert copy.deepcopy(stack).layers[0].linear1.weight is not stack.layers[0].linear1.weight
 
 
@@ -220,7 +222,7 @@ def test_sparse_and_truncated_initial_values():
 def test_own_optimizers_follow_pytorchs_protocol():
     class Plain(optim.Optimizer):
         def __init__(self, params, lr):
-            super().__init__(params, dict(lr=lr))
+            super().__init__(params, {"lr": lr})
 
         @torch.no_grad()
         def step(self, closure=None):
@@ -298,8 +300,8 @@ def test_groups_hooks_and_errors():
 
 def test_amp_trains_and_skips_infinite_steps():
     w = nn.Parameter(torch.ones(2, 2))
-    optimizer, scaler = optim.SGD([w], 0.1), torch.amp.GradScaler(init_scale=4.0, growth_interval=1)
-    with torch.autocast("cuda", dtype=torch.float16):
+    optimizer, scaler = optim.SGD([w], 0.1), torch.amp.GradScaler("cpu", init_scale=4.0, growth_interval=1)
+    with torch.autocast("cpu", dtype=torch.float16):
         product = w @ torch.ones(2, 2)
     assert product.dtype == torch.float16 and not torch.is_autocast_enabled()
     scaler.scale(product.float().sum()).backward()
@@ -359,6 +361,48 @@ def test_hooks_after_accumulation_and_settings():
         start.record()
         end.record()
     assert start.elapsed_time(end) >= 0 and issubclass(torch.AcceleratorError, MemoryError)
+
+
+def test_amp_for_cuda_is_off_without_an_accelerator():
+    with pytest.warns(UserWarning, match="no accelerator"), torch.autocast("cuda"):
+        assert (torch.ones(2, 2) @ torch.ones(2, 2)).dtype == torch.float32
+    with pytest.warns(UserWarning, match="no accelerator"):
+        assert not torch.cuda.amp.GradScaler().is_enabled()
+
+
+def test_imports_of_submodules():
+    from kiln.torch.autograd import Variable
+    from kiln.torch.nn.modules.module import Module
+    from kiln.torch.nn.modules.utils import _pair
+    from kiln.torch.utils.data.dataloader import DataLoader
+    from kiln.torch.utils.data.dataset import Dataset
+    from kiln.torch.utils.data.sampler import SubsetRandomSampler
+
+    assert Module is nn.Module and Dataset is data.Dataset and DataLoader is data.DataLoader
+    assert SubsetRandomSampler is data.SubsetRandomSampler and _pair(3) == (3, 3) and _pair((1, 2)) == (1, 2)
+    assert Variable(torch.ones(1), requires_grad=True).requires_grad
+
+
+def test_gradient_descent_by_hand():
+    """As in tutorials: Parameters change through data, gradients are set to zero in place."""
+    torch.manual_seed(0)
+    w = torch.randn(3, requires_grad=True)
+    layer = nn.Linear(3, 1)
+    x = torch.randn(16, 3)
+    y = x @ torch.tensor([1.0, -2.0, 0.5])
+    first = None
+    for _ in range(100):
+        loss = (x @ w - y).pow(2).mean() + (layer(x).squeeze(1) - y).pow(2).mean()
+        first = loss.item() if first is None else first
+        loss.backward()
+        with torch.no_grad():
+            w -= 0.1 * w.grad
+            w.grad.zero_()
+        for p in layer.parameters():
+            p.data.sub_(p.grad.data * 0.1)
+            p.data -= 0
+            p.grad.data.zero_()
+    assert loss.item() < 0.01 * first and w.grad.tolist() == [0, 0, 0]
 
 
 # Files.

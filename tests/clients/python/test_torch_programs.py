@@ -1,5 +1,7 @@
 """Programs in the idiom of public scripts, unchanged, have the losses that PyTorch has."""
 
+# ruff: noqa: E501
+
 import json
 import os
 import pathlib
@@ -45,9 +47,9 @@ def test_main_module_arguments_and_exit_code(kilnd, tmp_path):
         "from torch.utils.data import DataLoader\n"
         "import importlib\n"
         "main = sys.modules['__main__']\n"
-        "print(__name__, main.__file__ == __file__, sys.argv[1:], sys.path[0] == r'%s')\n"
+        f"print(__name__, main.__file__ == __file__, sys.argv[1:], sys.path[0] == r'{tmp_path.resolve()}')\n"
         "print(torch.__name__, helper.NAME, nn.__name__, F.__name__, importlib.import_module('torch.nn') is nn)\n"
-        "if __name__ == '__main__':\n    sys.exit(3)\n" % tmp_path.resolve())
+        "if __name__ == '__main__':\n    sys.exit(3)\n")
     done = run([script, "--lr", "0.1"], kilnd)
     assert done.returncode == 3, done.stderr
     assert done.stdout.splitlines() == [
@@ -90,9 +92,9 @@ def test_installed_libraries_get_pytorch_itself(kilnd, tmp_path):
     (packages / "library.py").write_text(
         "import torch\nfrom torch import Tensor\n\ndef load():\n    return Tensor()\n\n\ndef name():\n    return torch.__name__\n")
     script = tmp_path / "script.py"
-    script.write_text("import sys\nsys.path.append(r'%s')\nimport torch, library\n"
+    script.write_text(f"import sys\nsys.path.append(r'{packages}')\nimport torch, library\n"
                       "print(torch.__name__, library.name(), torch.as_tensor(library.load()).tolist(),\n"
-                      "      (torch.ones(2) + library.load()).tolist())\n" % packages)
+                      "      (torch.ones(2) + library.load()).tolist())\n")
     done = run([script], kilnd)
     assert done.stdout == "kiln.torch torch [1.0, 2.0] [2.0, 3.0]\n", done.stderr
 

@@ -1,5 +1,7 @@
 """kiln.torch's tensors: views, dtypes, devices, gradients, beside Kiln's own tensors."""
 
+# ruff: noqa: E501
+
 import copy
 import pickle
 import warnings
@@ -279,6 +281,14 @@ def test_hooks_change_gradients_of_leaves():
     handle.remove()
     (x * 2).sum().backward()
     assert x.grad.tolist() == [22, 22]
+
+
+def test_results_keep_their_gradient_when_asked():
+    x = torch.ones(2, requires_grad=True)
+    y = x * 3
+    y.retain_grad()
+    (y * y).sum().backward()
+    assert y.grad.tolist() == [6, 6] and y.retains_grad and x.new([1, 2]).tolist() == [1, 2] and not x.is_shared()
 
 
 def test_modes_of_gradients():

@@ -3,6 +3,8 @@
 tests/clients/python/pytorch/record.py records them again.
 """
 
+# ruff: noqa: E501
+
 import json
 import pathlib
 import sys

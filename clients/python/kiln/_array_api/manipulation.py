@@ -143,6 +143,7 @@ def swapaxes(x: Tensor, axis1: int, axis2: int) -> Tensor:
 
 
 @also(dims="axis", dim="axis")
+@also(dims="axis", dim="axis")
 def flip(x: Tensor, /, axis: Optional[Axes] = None) -> Tensor:
     """Reverses x along axes, or along all.
 

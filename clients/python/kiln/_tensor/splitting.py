@@ -6,7 +6,7 @@ import numpy as np
 
 from kiln._basics.conversion import is_padding
 from kiln._basics.errors import InvalidArgument
-from kiln._basics.keywords import numpy_names
+from kiln._basics.keywords import also, numpy_names
 from kiln._rules import NUMBER, normalize_axis, whole
 from kiln._tensor.arithmetic import Arithmetic
 from kiln._tensor.base import construct
@@ -158,6 +158,7 @@ class Splitting(Arithmetic):
         counts = sizes(repeats)
         return self.repeat((1,) * (self.ndim - len(counts)) + counts)
 
+    @numpy_names
     def repeat_interleave(self, repeats: Any, dim: Optional[int] = None) -> "Tensor":
         """Repeats each element that many times, along a dimension or in the flattened tensor.
 
@@ -184,15 +185,18 @@ class Splitting(Arithmetic):
         index = np.repeat(np.arange(size), counts)
         return self._op("gather", construct(index.tolist(), "int64"), axis=place)
 
-    def flip(self, *dims: Any) -> "Tensor":
+    @also(axis="dim")
+    def flip(self, *dims: Any, dim: Any = None) -> "Tensor":
         """Reverses the order of elements along dimensions.
 
         >>> kiln.tensor([[1, 2], [3, 4]]).flip(1).tolist()
         [[2, 1], [4, 3]]
         """
-        axes = tuple(sorted(normalize_axis(axis, self.ndim) for axis in sizes(dims)))
+        wanted = dims if dim is None else axes_tuple(dim)
+        axes = tuple(sorted(normalize_axis(axis, self.ndim) for axis in sizes(wanted)))
         return self._op("flip", axes=axes) if axes else self._alias()
 
+    @also(axis="dims", shift="shifts")
     def roll(self, shifts: Any, dims: Any = None) -> "Tensor":
         """Shifts elements along dimensions, wrapping around; without dims, in the flat tensor.
 

@@ -2,6 +2,7 @@
 
 from kiln._array_api.creation import ones_like
 from kiln._basics.errors import InvalidArgument
+from kiln._basics.keywords import numpy_names
 from kiln._rules import whole
 from kiln.random import rand
 from kiln.tensor import Tensor
@@ -238,6 +239,7 @@ def threshold(input: Tensor, threshold: float, value: float) -> Tensor:
     return input._op("threshold", threshold=float(threshold), value=float(value))
 
 
+@numpy_names
 def glu(input: Tensor, dim: int = -1) -> Tensor:
     """The first half along dim times the sigmoid of the second half; that size must be even.
 
@@ -247,6 +249,7 @@ def glu(input: Tensor, dim: int = -1) -> Tensor:
     return input._op("glu", axis=whole(dim, "dim"))
 
 
+@numpy_names
 def softmax(input: Tensor, dim: int = -1) -> Tensor:
     """exp(x), scaled to sum to 1 along dim.
 
@@ -256,6 +259,7 @@ def softmax(input: Tensor, dim: int = -1) -> Tensor:
     return input._op("softmax", axis=whole(dim, "dim"))
 
 
+@numpy_names
 def softmin(input: Tensor, dim: int = -1) -> Tensor:
     """The softmax of -x.
 
@@ -265,6 +269,7 @@ def softmin(input: Tensor, dim: int = -1) -> Tensor:
     return (-input)._op("softmax", axis=whole(dim, "dim"))
 
 
+@numpy_names
 def log_softmax(input: Tensor, dim: int = -1) -> Tensor:
     """The logarithm of softmax.
 

@@ -90,6 +90,7 @@ from kiln.torch._defaults import (
     set_default_tensor_type,
 )
 from kiln.torch._device import device, get_default_device, set_default_device
+from kiln.torch._dialect import kind as _kind_of
 from kiln.torch._grad import inference_mode, is_inference_mode_enabled, set_grad_enabled
 from kiln.torch._size import Size, words
 from kiln.torch._tensor import Strided as layout  # noqa: N813
@@ -169,7 +170,7 @@ def iinfo(type: Any) -> Any:
 
 def can_cast(from_: Any, to: Any) -> _builtins.bool:
     """Returns whether PyTorch casts one dtype to another in place."""
-    return _tensor.kind(_defaults.as_dtype(from_)) <= _tensor.kind(_defaults.as_dtype(to))
+    return _kind_of(_defaults.as_dtype(from_)) <= _kind_of(_defaults.as_dtype(to))
 
 
 def promote_types(type1: Any, type2: Any) -> Any:

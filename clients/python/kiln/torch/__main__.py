@@ -13,7 +13,7 @@ import site
 import sys
 import sysconfig
 import types
-from typing import Any, Sequence, Tuple
+from typing import Any, Dict, Sequence, Tuple
 
 _USAGE = "usage: python -m kiln.torch [-m MODULE | -c CODE | SCRIPT] [ARGUMENTS]"
 _OWN = "kiln.torch"
@@ -26,13 +26,12 @@ def _installed_folders() -> Tuple[str, ...]:
     paths = {sysconfig.get_path(name) for name in ("stdlib", "platstdlib", "purelib", "platlib")}
     paths.update(site.getsitepackages())
     paths.add(site.getusersitepackages())
-    paths.update(path for path in sys.path if path.endswith(("site-packages", "dist-packages")))
     return tuple(os.path.realpath(path) + os.sep for path in paths if path)
 
 
 _FOLDERS = _installed_folders()
 _KILN = os.path.realpath(os.path.join(os.path.dirname(__file__), os.pardir)) + os.sep
-_of_program: dict = {}  # whether a file belongs to the program
+_of_program: Dict[str, bool] = {}  # by file
 
 
 def _is_program(variables: Any) -> bool:
@@ -44,7 +43,8 @@ def _is_program(variables: Any) -> bool:
     found = _of_program.get(file)
     if found is None:
         path = os.path.realpath(file)
-        found = _of_program[file] = not path.startswith((*_FOLDERS, _KILN))
+        found = _of_program[file] = not path.startswith((*_FOLDERS, _KILN)) and not (
+            {"site-packages", "dist-packages"} & {*path.split(os.sep)})
     return bool(found)
 
 
@@ -126,8 +126,8 @@ def main(arguments: Sequence[str]) -> int:
         print(f"{sys.executable}: can't open file {os.path.abspath(arguments[0])!r}: [Errno 2] No "
               "such file or directory", file=sys.stderr)
         return 2
-    builtins.__import__ = _importing
-    importlib.import_module = _importing_module
+    setattr(builtins, "__import__", _importing)  # noqa: B010
+    setattr(importlib, "import_module", _importing_module)  # noqa: B010
     try:
         _run(arguments)
     except SystemExit:

@@ -126,9 +126,9 @@ def typename(obj: Any) -> str:
     return f"{kind.__module__}.{kind.__qualname__}".replace("builtins.", "")
 
 
-Tensor.isclose = isclose  # type: ignore[assignment, method-assign]
-Tensor.max = _extreme("max")  # type: ignore[assignment, method-assign]
-Tensor.min = _extreme("min")  # type: ignore[assignment, method-assign]
+setattr(Tensor, "isclose", isclose)  # noqa: B010
+Tensor.max = _extreme("max")  # type: ignore[method-assign]
+Tensor.min = _extreme("min")  # type: ignore[method-assign]
 
 FUNCTIONS: Dict[str, Any] = {
     name: _function(name, getattr(Tensor, name)) for name in (*_METHODS, *_CHANGING)}
@@ -141,7 +141,7 @@ FUNCTIONS.update({
     "is_storage": is_storage, "typename": typename, "isclose": isclose,
     "unsafe_chunk": FUNCTIONS["chunk"], "unsafe_split": FUNCTIONS["split"],
     "unsafe_split_with_sizes": FUNCTIONS["split_with_sizes"],
-    "frobenius_norm": FUNCTIONS["norm"], "fill": FUNCTIONS["fill_"],
+    "fill": FUNCTIONS["fill_"],
 })  # fmt: skip
 # Copies of views.
 for _name in ("as_strided", "detach", "diagonal", "expand", "permute", "select", "split", "t",

@@ -6,7 +6,7 @@ from typing import Any, Callable, Dict
 import numpy as np
 
 from kiln.tensor import Tensor as KilnTensor
-from kiln.torch import _creation, _shaping, linalg
+from kiln.torch import _creation, _shaping, _views, linalg
 from kiln.torch._tensor import Removable, Tensor, adopt, convert
 from kiln.torch.nn import functional as F
 
@@ -109,9 +109,9 @@ def as_subclass(self: Any, cls: Any) -> Any:
 
 def data_ptr(self: Any) -> int:
     """Returns a number that is the same for tensors of one value, and views from its start."""
-    share = self._share
-    offset = self.storage_offset() * self.element_size()
-    return (id(self) if share is None else id(share)) + int(offset)
+    if self._share is None:
+        self._share = _views.Storage(self)
+    return id(self._share) + int(self.storage_offset() * self.element_size())
 
 
 def record_stream(self: Any, stream: Any) -> None:

@@ -128,7 +128,7 @@ def tensordot(a: Any, b: Any, dims: Any = 2) -> Any:
     if isinstance(dims, KilnTensor):
         dims = dims.tolist()
     x, y = convert(a), convert(b)
-    wanted = dims if isinstance(dims, int) else tuple(
+    wanted: Any = dims if isinstance(dims, int) else tuple(
         tuple(part) if isinstance(part, (list, tuple)) else (part,) for part in dims)
     return linear_algebra.tensordot(x, y, axes=wanted)
 

@@ -498,11 +498,6 @@ def unique_consecutive(input: Any, return_inverse: bool = False, return_counts: 
     return results[0] if len(results) == 1 else tuple(results)
 
 
-def expand_dims_of(x: Any, count: int) -> Tuple[int, ...]:
-    """Returns the shape of x with leading dimensions of size 1, so that it has `count`."""
-    return (1,) * (count - x.ndim) + tuple(x.shape)
-
-
 def unflatten(input: Any, dim: int, sizes: Sequence[int]) -> Any:
     """Splits one dimension into several; one size may be -1."""
     x = convert(input)
@@ -545,7 +540,7 @@ ONLY_METHODS = (repeat, sum_to_size, fill_diagonal_, resize_)
 
 for _function in (*METHODS, *ONLY_METHODS):
     setattr(Tensor, _function.__name__, _function)
-Tensor.where = where_method  # type: ignore[assignment, method-assign]
+Tensor.where = where_method  # type: ignore[method-assign]
 Tensor.H = property(transposed, doc=transposed.__doc__)  # type: ignore[attr-defined]
 Tensor.mH = Tensor.mT  # type: ignore[attr-defined]
 Tensor.adjoint = lambda self: self.mT  # type: ignore[attr-defined]

@@ -17,7 +17,7 @@ from kiln._rules import normalize_axis
 from kiln._tensor import gradients, reductions
 from kiln._tensor.assignment import assigned
 from kiln._tensor.base import TensorBase, wrap
-from kiln._tensor.device_transfer import moved
+from kiln._tensor.device_transfer import beside, moved
 from kiln._tensor.indexing import index as read_index
 from kiln.tensor import Tensor as KilnTensor
 from kiln.torch import _defaults, _device, _views
@@ -46,7 +46,7 @@ def adopt(result: Any) -> Any:
     return result
 
 
-def convert(value: Any, dtype: Optional[DType] = None) -> "Tensor":
+def convert(value: Any, dtype: Optional[DType] = None) -> Any:
     """Returns a value of any kind as a tensor of kiln.torch; a tensor of it is returned itself."""
     if isinstance(value, Tensor):
         return value if dtype is None else value._cast(dtype)
@@ -163,7 +163,7 @@ class Tensor(KilnTensor):
         made._node.dialect = TORCH
         self._node = made._node
 
-    @property  # type: ignore[override]
+    @property
     def _node(self) -> _nodes.Node:
         share = self._share
         if share is not None and share.version != self._seen:
@@ -179,11 +179,11 @@ class Tensor(KilnTensor):
     # Shape, dtype, device.
 
     @property
-    def shape(self) -> Size:  # type: ignore[override]
+    def shape(self) -> Size:
         """The sizes of the dimensions, as a torch.Size."""
         return Size(self._node.shape)
 
-    def size(self, dim: Optional[builtins.int] = None) -> Any:  # type: ignore[override]
+    def size(self, dim: Optional[builtins.int] = None) -> Any:
         """Returns the shape, or the size of one dimension."""
         return Size(self._node.shape) if dim is None else self._node.shape[dim]
 
@@ -245,9 +245,9 @@ class Tensor(KilnTensor):
         copied: Tensor = self._op("reshape", shape=self._node.shape)  # type: ignore[assignment]
         return copied
 
-    def is_same_size(self, other: "Tensor") -> builtins.bool:
+    def is_same_size(self, other: Any) -> builtins.bool:
         """Returns whether the shapes agree."""
-        return self._node.shape == other._node.shape
+        return builtins.bool(self._node.shape == other._node.shape)
 
     def is_set_to(self, other: "Tensor") -> builtins.bool:
         """Returns whether both are the same view of the same values."""
@@ -263,7 +263,7 @@ class Tensor(KilnTensor):
         """Returns False: there are no complex dtypes."""
         return False
 
-    is_neg = is_distributed = is_shared = is_coalesced = is_conj
+    is_neg = is_distributed = is_shared = is_conj
 
     def is_nonzero(self) -> builtins.bool:
         """Returns whether its only element is not 0."""
@@ -280,7 +280,7 @@ class Tensor(KilnTensor):
         cast: Tensor = KilnTensor.cast(self, dtype)  # type: ignore[assignment]
         return cast
 
-    def to(self, *args: Any, device: Any = None, dtype: Any = None,  # type: ignore[override]
+    def to(self, *args: Any, device: Any = None, dtype: Any = None,
            non_blocking: builtins.bool = False, copy: builtins.bool = False,
            memory_format: Any = None, other: Any = None) -> "Tensor":
         """Returns the tensor with a dtype, on a device, or with another tensor's dtype and device.
@@ -354,7 +354,7 @@ class Tensor(KilnTensor):
             self._share.node = _views.slot.__get__(self)
         return self
 
-    def backward(self, gradient: Any = None,  # type: ignore[override]
+    def backward(self, gradient: Any = None,
                  retain_graph: Optional[builtins.bool] = None,
                  create_graph: builtins.bool = False, inputs: Any = None) -> None:
         """Adds to the grad of every leaf under this tensor, or only of `inputs`. Lazy.
@@ -400,7 +400,8 @@ class Tensor(KilnTensor):
 
     def detach(self) -> "Tensor":
         """Returns a view without gradient: a change of one changes the other."""
-        return _views.detached(self, gradients.snapshot(self))
+        alias: Tensor = _views.detached(self, gradients.snapshot(self))
+        return alias
 
     def detach_(self) -> "Tensor":
         """Cuts the tensor from what it was computed from. Returns self."""
@@ -438,7 +439,7 @@ class Tensor(KilnTensor):
 
     # Keys.
 
-    def __getitem__(self, key: Any) -> "Tensor":  # type: ignore[override]
+    def __getitem__(self, key: Any) -> "Tensor":
         return select(self, key)
 
     def __setitem__(self, key: Any, value: Any) -> None:
@@ -729,7 +730,7 @@ def backward(output: Tensor, gradient: Any = None, create_graph: bool = False,
                             "the hook of a result changes its gradient; only hooks of leaves can")
                     slope = instead
             before = tensor._grad
-            tensor._grad = slope if before is None else before + gradients.beside(slope, before)
+            tensor._grad = slope if before is None else before + beside(slope, before)
             for hook in list((getattr(tensor, "_after_hooks", None) or {}).values()):
                 hook(tensor)
 

@@ -1,12 +1,22 @@
 """torch.amp: mixed precision."""
 
+import warnings
 from typing import Any, Callable, Optional
 
 from kiln import amp as _amp
 from kiln._basics import dtypes
 from kiln._graph.gradient_mode import no_grad
-from kiln.torch import _defaults
+from kiln.torch import _defaults, _device
 from kiln.torch.optim.optimizer import Optimizer
+
+
+def _can(device_type: str, what: str) -> bool:
+    """Returns whether there is a device of the type; warns otherwise, as PyTorch does."""
+    if device_type.startswith("cpu") or _device.accelerators():
+        return True
+    warnings.warn(f"{what} for {device_type!r}, but the daemon has no accelerator: it is disabled",
+                  stacklevel=4)
+    return False
 
 
 class autocast(_amp.autocast):  # noqa: N801
@@ -24,6 +34,7 @@ class autocast(_amp.autocast):  # noqa: N801
         wanted = dtypes.BY_NAME[usual] if dtype is None else _defaults.as_dtype(dtype)
         if wanted is dtypes.float32:
             wanted, enabled = dtypes.BY_NAME[usual], False
+        enabled = enabled and _can(str(device_type), "autocast")
         super().__init__(wanted, enabled)
         self.device = str(device_type)
 
@@ -52,7 +63,7 @@ class GradScaler:
         self._factors = (growth_factor, backoff_factor)
         self._interval = growth_interval
         self._good_steps = 0
-        self._enabled = enabled
+        self._enabled = enabled and _can(str(device), "GradScaler")
         self._unscaled = False
         self._found: Optional[bool] = None
 

@@ -246,15 +246,21 @@ def vander(x: Any, N: Optional[int] = None) -> Any:
     return _creation.vander(x, N, True)
 
 
+def _triangle(name: str) -> Any:
+    if name not in ("L", "U"):
+        raise InvalidArgument(f'UPLO is {name!r}; it must be "L" or "U"')
+    return name
+
+
 def eigh(A: Any, UPLO: str = "L") -> Any:
     """Returns the eigenvalues of a symmetric matrix, rising, and its eigenvectors."""
-    values, vectors = np.linalg.eigh(_values("eigh", A), UPLO)
+    values, vectors = np.linalg.eigh(_values("eigh", A), _triangle(UPLO))
     return Eigen(_as(A, values), _as(A, vectors))
 
 
 def eigvalsh(A: Any, UPLO: str = "L") -> Any:
     """Returns the eigenvalues of a symmetric matrix, rising."""
-    return _as(A, np.linalg.eigvalsh(_values("eigvalsh", A), UPLO))
+    return _as(A, np.linalg.eigvalsh(_values("eigvalsh", A), _triangle(UPLO)))
 
 
 def svd(A: Any, full_matrices: bool = True, *, driver: Optional[str] = None) -> Any:
@@ -344,7 +350,8 @@ def lu_factor(A: Any, *, pivot: bool = True) -> Any:
 
 def lu_factor_ex(A: Any, *, pivot: bool = True, check_errors: bool = False) -> Any:
     """Returns the triangular matrices in one, and the exchanges of rows."""
-    return LUFactorEx(*lu_factor(A), _info(convert(A)))
+    both, pivots = lu_factor(A)
+    return LUFactorEx(both, pivots, _info(convert(A)))
 
 
 def lu(A: Any, *, pivot: bool = True) -> Any:

@@ -190,7 +190,11 @@ class _StorageOf:
         self.dtype, self.key, self.count = dtype, key, count
 
 
-class _Pickler(pickle._Pickler):  # type: ignore[name-defined, misc]
+# Python's own class in Python: C's writes no names of what is not there.
+_Python: Any = getattr(pickle, "_Pickler")  # noqa: B009
+
+
+class _Pickler(_Python):  # type: ignore[misc]
     """Writes tensors as PyTorch does, and collects their values."""
 
     def __init__(self, file: Any) -> None:

@@ -207,7 +207,7 @@ layer(nn.Linear(4, 3), x); layer(nn.Linear(4, 3, bias=False), x); layer(nn.Bilin
 layer(nn.Conv1d(4, 2, 3, padding=1), seq); layer(nn.Conv2d(4, 6, 3, stride=2, padding=1, groups=2), img); layer(nn.Conv2d(4, 2, 3, padding="same", padding_mode="reflect"), img); layer(nn.Conv3d(2, 3, 2), vol)
 layer(nn.ConvTranspose1d(4, 2, 3), seq); layer(nn.ConvTranspose2d(4, 2, 3, 2, 1, 1), img); layer(nn.ConvTranspose3d(2, 2, 2), vol); layer(nn.BatchNorm1d(4), x); layer(nn.BatchNorm2d(4), img)
 layer(nn.BatchNorm3d(2, affine=False), vol); layer(nn.BatchNorm2d(4).eval(), img); layer(nn.InstanceNorm1d(4, affine=True), seq); layer(nn.InstanceNorm2d(4), img); layer(nn.InstanceNorm3d(2), vol)
-layer(nn.GroupNorm(2, 4), img); layer(nn.LayerNorm(4), x); layer(nn.LayerNorm([3, 4], bias=False), z); layer(nn.RMSNorm(4), x); layer(nn.LocalResponseNorm(2), img); layer(nn.CrossMapLRN2d(3), img)
+layer(nn.GroupNorm(2, 4), img); layer(nn.LayerNorm(4), x); layer(nn.LayerNorm([3, 4], bias=False), z); layer(nn.RMSNorm(4), x); layer(nn.LocalResponseNorm(2), img)
 layer(nn.SyncBatchNorm(4).eval(), img); layer(nn.ReLU(), x); layer(nn.ReLU(inplace=True), x * 1); layer(nn.ReLU6(), x); layer(nn.LeakyReLU(0.1), x); layer(nn.PReLU(), x); layer(nn.RReLU().eval(), x); layer(nn.ELU(), x); layer(nn.CELU(), x)
 layer(nn.SELU(), x); layer(nn.GELU(), x); layer(nn.GELU("tanh"), x); layer(nn.GLU(), x); layer(nn.SiLU(), x); layer(nn.Mish(), x); layer(nn.Hardswish(), x); layer(nn.Hardsigmoid(), x); layer(nn.Hardtanh(-0.5, 0.5), x)
 layer(nn.Hardshrink(), x); layer(nn.Softshrink(), x); layer(nn.Tanhshrink(), x); layer(nn.Threshold(0.1, 2.0), x); layer(nn.Sigmoid(), x); layer(nn.LogSigmoid(), x); layer(nn.Softplus(), x); layer(nn.Softsign(), x)

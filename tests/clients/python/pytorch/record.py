@@ -43,7 +43,7 @@ def record_values():
 OUTSIDE = {
     "complex numbers": "cdouble cfloat chalf complex complex32 complex64 complex128 bcomplex32 imag polar stft istft view_as_* eig "
                        "eigvals Complex*",
-    "sparse tensors": "*sparse* *crow_indices* *ccol_indices* col_indices* row_indices* indices* values* coalesce dense_dim smm "
+    "sparse tensors": "*sparse* *crow_indices* *ccol_indices* col_indices* row_indices* indices* values* coalesce is_coalesced dense_dim smm "
                       "dsmm hsmm hspmm spmm saddmm sspaddmm _nnz",
     "quantized and packed numbers": "*quant* q_* qscheme int_repr qint* quint* fbgemm_* bits* bit int1 int2 int3 int4 int5 int6 int7 "
                                     "uint1 uint2 uint3 uint4 uint5 uint6 uint7 float4_* float8_e4m3fnuz float8_e5m2fnuz "
@@ -105,7 +105,8 @@ def record_names():
                 ("Uninit", "Container", "NLLLoss2d", "polar")))]
         lines.append(f"{json.dumps(space)}: {json.dumps(kept)}")
     version = torch.__version__.split("+")[0]
-    (HERE / "names.json").write_text('{\n"version": "%s",\n' % version + ",\n".join(lines) + "\n}\n")
+    body = ",\n".join([f'"version": "{version}"', *lines])
+    (HERE / "names.json").write_text(f"{{\n{body}\n}}\n")
 
 
 def record_losses():

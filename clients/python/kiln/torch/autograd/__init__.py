@@ -8,7 +8,11 @@ from kiln.torch import _creation
 from kiln.torch._grad import inference_mode, set_grad_enabled
 from kiln.torch._tensor import backward as _backward
 
-Variable = _creation.as_tensor
+
+def Variable(data: Any, requires_grad: bool = False, volatile: bool = False) -> Any:  # noqa: N802
+    """Returns a tensor of data, as before PyTorch 0.4."""
+    made = _creation.as_tensor(data)
+    return made.requires_grad_() if requires_grad else made
 
 
 def _listed(value: Any) -> List[Any]:

@@ -76,8 +76,9 @@ class Layer(Module):
             options.update(zip(("device", "dtype"), args[len(wanted):]))
             args = args[: len(wanted)]
         device, dtype = options.pop("device", None), options.pop("dtype", None)
-        given = {name: options.pop(name) for name in ("_weight", "_freeze", "max_norm",
-                                                      "norm_type") if name in options}
+        given: Dict[str, Any] = {
+            name: options.pop(name) for name in ("_weight", "_freeze", "max_norm", "norm_type")
+            if name in options}
         if "size_average" in options or "reduce" in options:
             _reduction(options)
         unbiased = "bias" not in wanted and options.pop("bias", True) is False

@@ -41,7 +41,7 @@ def adopted(value: Any) -> Any:
     conversion = CONVERSIONS.get(type(value))
     if conversion is not None:
         return conversion(value)
-    wanted = COUNTERPARTS.get(type(value))
+    wanted: Any = COUNTERPARTS.get(type(value))
     if wanted is None:
         raise InvalidArgument(
             f"a module of {type(value).__module__}.{type(value).__name__} inside of a torch.nn "
@@ -67,6 +67,9 @@ class Module(KilnModule):
     torch.Size([3, 2])
     """
 
+    _parameters: Dict[str, Any]
+    _buffers: Dict[str, Any]
+    _modules: Dict[str, Any]
     dump_patches = False
     call_super_init = False
 
@@ -164,7 +167,7 @@ class Module(KilnModule):
         if not persistent:
             self._non_persistent_buffers_set.add(name)
 
-    def register_parameter(self, name: str, param: Any) -> None:  # type: ignore[override]
+    def register_parameter(self, name: str, param: Any) -> None:
         """Registers a Parameter, or None."""
         self._check_name(name, self._parameters)
         if param is not None and not isinstance(param, KilnParameter):
@@ -271,7 +274,7 @@ class Module(KilnModule):
                 path = f"{prefix}.{name}" if prefix else name
                 yield from module.named_modules(seen, path, remove_duplicate)
 
-    def modules(self, remove_duplicate: bool = True) -> Iterator[Any]:  # type: ignore[override]
+    def modules(self, remove_duplicate: bool = True) -> Iterator[Any]:
         """Yields this module and all under it."""
         return (module for _, module in self.named_modules(remove_duplicate=remove_duplicate))
 
@@ -297,7 +300,7 @@ class Module(KilnModule):
                 seen.add(id(value))
                 yield f"{path}.{name}" if path else name, value
 
-    def named_parameters(self, prefix: str = "", recurse: bool = True,  # type: ignore[override]
+    def named_parameters(self, prefix: str = "", recurse: bool = True,
                          remove_duplicate: bool = True) -> Iterator[Tuple[str, Any]]:
         """Yields all Parameters with their names."""
         return self._members("_parameters", prefix, recurse, remove_duplicate)
@@ -306,7 +309,7 @@ class Module(KilnModule):
         """Yields all Parameters."""
         return (value for _, value in self.named_parameters("", recurse))
 
-    def named_buffers(self, prefix: str = "", recurse: bool = True,  # type: ignore[override]
+    def named_buffers(self, prefix: str = "", recurse: bool = True,
                       remove_duplicate: bool = True) -> Iterator[Tuple[str, Any]]:
         """Yields all buffers with their names."""
         return self._members("_buffers", prefix, recurse, remove_duplicate)
@@ -346,7 +349,7 @@ class Module(KilnModule):
 
     # State.
 
-    def state_dict(self, *args: Any, destination: Any = None,  # type: ignore[override]
+    def state_dict(self, *args: Any, destination: Any = None,
                    prefix: str = "", keep_vars: bool = False) -> Any:
         """Returns all Parameters and persistent buffers by name: views without gradient."""
         if args:
@@ -399,7 +402,7 @@ class Module(KilnModule):
                         len(own) > 1 and own[0] not in self._modules):
                     unexpected_keys.append(key)
 
-    def load_state_dict(self, state_dict: Any, strict: bool = True,  # type: ignore[override]
+    def load_state_dict(self, state_dict: Any, strict: bool = True,
                         assign: bool = False) -> Any:
         """Sets Parameters and buffers to the values of `state_dict`.
 

@@ -184,7 +184,10 @@ def _lazy(name: str) -> Any:
         "__doc__": f"A {name} whose input size is that of its first input."})
 
 
-class SyncBatchNorm(LAYERS["BatchNorm2d"]):  # type: ignore[misc]
+_BatchNorm: Any = LAYERS["BatchNorm2d"]
+
+
+class SyncBatchNorm(_BatchNorm):  # type: ignore[misc]
     """Batch normalization of any number of dimensions: in one process the batch is whole."""
 
     _ranks = (2, 3, 4, 5)
@@ -214,8 +217,6 @@ MORE: Dict[str, Any] = {
     "MultiMarginLoss": _module("MultiMarginLoss", F.multi_margin_loss, 2, ("p", 1),
                                ("margin", 1.0), ("weight", None), *_loss),
     "MultiLabelMarginLoss": _module("MultiLabelMarginLoss", F.multilabel_margin_loss, 2, *_loss),
-    "CrossMapLRN2d": _module("CrossMapLRN2d", F.local_response_norm, 1, ("size", _REQUIRED),
-                             ("alpha", 1e-4), ("beta", 0.75), ("k", 1.0)),
     "FeatureAlphaDropout": FeatureAlphaDropout, "CTCLoss": CTCLoss,
     "TripletMarginWithDistanceLoss": TripletMarginWithDistanceLoss,
     "AdaptiveLogSoftmaxWithLoss": AdaptiveLogSoftmaxWithLoss, "SyncBatchNorm": SyncBatchNorm,

@@ -3,7 +3,7 @@
 from typing import Any, Callable, Dict, List, Optional, Tuple
 
 from kiln import optim as _kiln
-from kiln._graph.gradient_mode import no_grad
+from kiln._graph.gradient_mode import enable_grad, no_grad
 from kiln.torch import _shaping
 from kiln.torch.optim import lr_scheduler, optimizer, swa_utils
 from kiln.torch.optim.optimizer import Optimizer, Rule, checked
@@ -35,7 +35,7 @@ def _optimizer(name: str, lr: float, **defaults: Any) -> Any:
 
 
 _BETAS = (0.9, 0.999)
-_plain_sgd = _optimizer("SGD", 1e-3, momentum=0, dampening=0, weight_decay=0, nesterov=False)
+_plain_sgd: Any = _optimizer("SGD", 1e-3, momentum=0, dampening=0, weight_decay=0, nesterov=False)
 Adam = _optimizer("Adam", 1e-3, betas=_BETAS, eps=1e-8, weight_decay=0, amsgrad=False)
 AdamW = _optimizer("AdamW", 1e-3, betas=_BETAS, eps=1e-8, weight_decay=1e-2, amsgrad=False)
 RMSprop = _optimizer("RMSprop", 1e-2, alpha=0.99, eps=1e-8, weight_decay=0, momentum=0,
@@ -273,7 +273,7 @@ class LBFGS(Optimizer):
         return first
 
     def _evaluated(self, closure: Any) -> Any:
-        with optimizer.enable_grad():
+        with enable_grad():
             return closure()
 
 
@@ -293,5 +293,6 @@ def _two_loops(gradient: Any, pairs: List[Any], ratio: float) -> Any:
 
 __all__ = [
     "ASGD", "LBFGS", "SGD", "Adadelta", "Adafactor", "Adagrad", "Adam", "AdamW", "Adamax", "NAdam",
-    "Optimizer", "RAdam", "RMSprop", "Rprop", "SparseAdam", "lr_scheduler", "swa_utils",
+    "Optimizer", "RAdam", "RMSprop", "Rprop", "SparseAdam", "lr_scheduler", "optimizer",
+    "swa_utils",
 ]  # fmt: skip

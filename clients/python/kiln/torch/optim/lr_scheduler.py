@@ -19,7 +19,8 @@ class LRScheduler(_kiln.LRScheduler):
         if not isinstance(optimizer, Optimizer):
             raise TypeError(f"{type(optimizer).__name__} is not an Optimizer")
         self._step_count = 1
-        _kiln.LRScheduler.__init__(self, optimizer, last_epoch)
+        given: Any = optimizer
+        _kiln.LRScheduler.__init__(self, given, last_epoch)
 
     @property
     def last_epoch(self) -> int:
@@ -36,7 +37,7 @@ class LRScheduler(_kiln.LRScheduler):
 
     def _set(self) -> None:
         for group, wanted in zip(self.optimizer.param_groups, self.get_lr()):
-            group["lr"] = wanted  # type: ignore[index]
+            group["lr"] = wanted
         self._last_lr = [group["lr"] for group in self.optimizer.param_groups]
 
     def step(self, epoch: Optional[int] = None) -> None:
@@ -55,7 +56,7 @@ class LRScheduler(_kiln.LRScheduler):
                  if name not in ("optimizer", "_epoch") and _is_plain(value)}
         return {**state, "last_epoch": self._epoch}
 
-    def load_state_dict(self, state_dict: Any) -> None:  # type: ignore[override]
+    def load_state_dict(self, state_dict: Any) -> None:
         """Restores a state_dict()."""
         values = dict(state_dict)
         self._epoch = values.pop("last_epoch")
@@ -181,7 +182,7 @@ class CyclicLR(LRScheduler, _kiln.CyclicLR):
         for i, group in enumerate(self.optimizer.param_groups):
             base, top = (rate[i] if isinstance(rate, (list, tuple)) else rate
                          for rate in self._rates)
-            share = (group["lr"] - base) / (top - base)  # type: ignore[index]
+            share = (group["lr"] - base) / (top - base)
             _set_momentum(group, high - (high - low) * share)
 
 
@@ -211,7 +212,7 @@ class ReduceLROnPlateau(_kiln.ReduceLROnPlateau):
         super().__init__(optimizer, mode, factor, patience, threshold, threshold_mode, cooldown,
                          min_lr, eps)
 
-    def step(self, metrics: Any, epoch: Optional[int] = None) -> None:  # type: ignore[override]
+    def step(self, metrics: Any, epoch: Optional[int] = None) -> None:
         """Reports a metric, a number or a tensor."""
         super().step(float(metrics))
 
