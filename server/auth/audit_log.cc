@@ -167,16 +167,17 @@ std::string AuditLog::Previous() const {
   return AuditChain::SealOf(TextOf(file));
 }
 
+std::string AuditLog::NextLine(const AuditEvent& event) const {
+  return chain_.Seal(event, Previous(), /*begins_file=*/bytes_ == 0) + "\n";
+}
+
 void AuditLog::Append(AuditEvent event) {
   absl::MutexLock lock(&mutex_);
   event.number = end_.number + 1;
-  const auto line_after = [&](const std::string& previous) {
-    return chain_.Seal(event, previous, /*begins_file=*/bytes_ == 0) + "\n";
-  };
-  std::string line = line_after(Previous());
+  std::string line = NextLine(event);
   if (bytes_ > 0 && bytes_ + static_cast<int64_t>(line.size()) > bytes_max_) {
     Rotate();
-    line = line_after(Previous());
+    line = NextLine(event);
   }
   const auto size = static_cast<int64_t>(line.size());
   // On disk before the head, which must not name an event that a power failure has taken away.

@@ -59,6 +59,7 @@ class AuditLog {
   void FindEnd() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   // Returns the next line's `previous`.
   std::string Previous() const ABSL_SHARED_LOCKS_REQUIRED(mutex_);
+  std::string NextLine(const AuditEvent& event) const ABSL_SHARED_LOCKS_REQUIRED(mutex_);
   void Rotate() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void WriteHead() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void Validate() const ABSL_SHARED_LOCKS_REQUIRED(mutex_);
