@@ -1,6 +1,7 @@
 #include "server/daemon.h"
 
 #include <malloc.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -13,6 +14,7 @@
 #include "absl/algorithm/container.h"
 #include "absl/base/thread_annotations.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
 #include "absl/synchronization/mutex.h"
 #include "compiler/ops/op_def.h"
@@ -26,6 +28,7 @@
 #include "server/buffers/blob_store.h"
 #include "server/cache/kernel_cache.h"
 #include "server/cache/secret.h"
+#include "server/config/keys.h"
 #include "server/errors/errors.h"
 #include "server/fairness/host_work.h"
 #include "server/fairness/submission_order.h"
@@ -144,12 +147,14 @@ struct Daemon::Implementation {
                                                   config.session_limit)),
         blobs(config.blob_limit_bytes > 0
                   ? std::min(config.blob_limit_bytes, config.host_memory_limit_bytes)
-                  : config.host_memory_limit_bytes) {}
+                  : config.host_memory_limit_bytes),
+        applied(config) {}
   ~Implementation();
 
   // Reads users and roles from the state folder.
   absl::Status OpenUsers();
   absl::StatusOr<cache::Secret> OpenTokenKey(const std::string& path);
+  absl::Status OpenAudit();
   void MakeKernelCache();
   // And the samples. `shipped`: a folder.
   void MakeSettingStore(const std::string& shipped);
@@ -173,6 +178,10 @@ struct Daemon::Implementation {
   // admins' accounts may; an added admin could access their sessions anyway.
   bool MayUseSocket(const std::string& name, auth::Role role) const;
   absl::Status ServeMetrics();
+  void Reload(const config::Config& wanted);
+  void ReloadUsers();
+  // Logs files that others may read although they hold secrets or what only admins should see.
+  void WarnOfReadableFiles() const;
   // Whether the daemon has only one user, shared by everyone on the machine.
   bool IsForEverybody() const;
   // Otherwise scraping requires a token of a viewer or an admin.
@@ -241,6 +250,8 @@ struct Daemon::Implementation {
   int metrics_port = 0;
   std::unique_ptr<Upkeep> upkeep;
 
+  absl::Mutex reload_mutex;  // of a whole Reload
+  config::Config applied ABSL_GUARDED_BY(reload_mutex);
   absl::Mutex mutex;
   bool stopping ABSL_GUARDED_BY(mutex) = false;
   bool idle ABSL_GUARDED_BY(mutex) = true;  // after stopping: nothing is running
@@ -276,9 +287,7 @@ absl::Status Daemon::Implementation::OpenUsers() {
   user_store = *std::move(store);
   auto key = OpenTokenKey(key_path);
   if (!key.ok()) return key.status();
-  auto log = auth::AuditLog::Open(config.state_folder + "/audit.jsonl");
-  if (!log.ok()) return log.status();
-  audit = *std::move(log);
+  if (absl::Status status = OpenAudit(); !status.ok()) return status;
   auto quotas = quota::LimitStore::Open(config.state_folder + "/quotas", config.quota);
   if (!quotas.ok()) return quotas.status();
   limits = *std::move(quotas);
@@ -291,6 +300,23 @@ absl::Status Daemon::Implementation::OpenUsers() {
                                    }});
   access = std::make_unique<rpc::Access>(rpc::Access::Options{
       .users = users.get(), .audit = audit.get(), .metrics = &metrics, .clock = clock});
+  return absl::OkStatus();
+}
+
+absl::Status Daemon::Implementation::OpenAudit() {
+  auto key = cache::Secret::Open(absl::StrCat(config.state_folder, "/", auth::kAuditKeyFile));
+  if (!key.ok()) return key.status();
+  auto opened = auth::AuditLog::Open(absl::StrCat(config.state_folder, "/", auth::kAuditFile),
+                                     *std::move(key));
+  if (!opened.ok()) return opened.status();
+  audit = *std::move(opened);
+  if (const auto& problem = audit->problem_at_start()) {
+    audit->Append({.time = clock.wall(),
+                   .user = "",
+                   .action = "audit_tampered",
+                   .subject = absl::StrCat(problem->file, ":", problem->line, " ", problem->what),
+                   .outcome = "AUDIT_TAMPERED"});
+  }
   return absl::OkStatus();
 }
 
@@ -701,6 +727,63 @@ void Daemon::Implementation::StartUpkeep(absl::Duration interval) {
   upkeep = std::make_unique<Upkeep>(std::move(options));
 }
 
+void Daemon::Implementation::ReloadUsers() {
+  const bool was_open = users->nobody_known();
+  const auto gone = user_store->Reload();
+  if (!gone.ok()) {
+    return log::Error("reload_failed",
+                      {{"file", "users"}, {"why", std::string(gone.status().message())}});
+  }
+  for (const std::string& user : *gone) {
+    registry->CloseAllOf(
+        user, errors::WithReason(absl::UnauthenticatedError("this user was revoked by an admin"),
+                                 "REVOKED"));
+    for (const auto& program : programs->List()) program->ForgetUser(user);
+  }
+  if (was_open && !users->nobody_known())
+    registry->CloseAllOf(auth::kLocalUser,
+                         errors::WithReason(absl::UnauthenticatedError(
+                                                "the daemon has users now and requires a token"),
+                                            "NO_TOKEN"));
+}
+
+void Daemon::Implementation::Reload(const config::Config& wanted) {
+  absl::MutexLock lock(&reload_mutex);
+  std::vector<std::string> changed, need_restart;
+  for (const config::Key* key : config::Differences(applied, wanted)) {
+    (key->reloads ? changed : need_restart).push_back(config::LabelOf(*key));
+    if (key->reloads) config::Set(*key, config::Get(*key, wanted), &applied);
+  }
+  log::Level level = log::Level::kInfo;
+  if (log::ParseLevel(applied.log_level, &level)) log::SetLevel(level);
+  if (absl::Status status = limits->Reload(applied.quota); !status.ok())
+    log::Error("reload_failed", {{"file", "quotas"}, {"why", std::string(status.message())}});
+  for (const auto& user : registry->ListUsers()) registry->UpdateLimits(user->name);
+  ReloadUsers();
+  server->ReloadTls();
+  if (metrics_tls) metrics_tls->Look();
+  WarnOfReadableFiles();
+  log::Info("reloaded", {{"changed", absl::StrJoin(changed, ",")},
+                         {"need_restart", absl::StrJoin(need_restart, ",")}});
+}
+
+void Daemon::Implementation::WarnOfReadableFiles() const {
+  std::vector<std::string> paths = {config.tls_key};
+  for (const char* name : {"users", "quotas", "token_key", auth::kAuditFile, auth::kAuditKeyFile})
+    paths.push_back(absl::StrCat(config.state_folder, "/", name));
+  for (const std::string& path : paths) {
+    struct stat found {};
+    if (path.empty() || stat(path.c_str(), &found) != 0) continue;
+    const unsigned mode = found.st_mode & 07777;
+    // A key of a group that exists for it is usual; all accounts' is not.
+    const unsigned unwanted = path == config.tls_key ? S_IRWXO : S_IRWXG | S_IRWXO;
+    if ((mode & unwanted) == 0) continue;
+    log::Warning("readable_by_others", {{"file", path},
+                                        {"mode", absl::StrFormat("%04o", mode)},
+                                        {"so", absl::StrCat("run chmod 0600 ", path)}});
+  }
+}
+
 absl::Status Daemon::Implementation::RequestStop() {
   if (!request_stop)
     return absl::UnimplementedError(
@@ -819,6 +902,7 @@ absl::StatusOr<std::unique_ptr<Daemon>> Daemon::Start(const config::Config& conf
   if (implementation->restorer) implementation->restorer->Start();
   implementation->registry->Refuse(absl::OkStatus());
   implementation->StartUpkeep(parts.lease_check_interval);
+  implementation->WarnOfReadableFiles();
   if (ValidatesTables())
     log::Info("validates_tables", {{"why", "KILN_VALIDATE=1, or a sanitizer build"}});
   log::Info("serving", {{"version", DaemonVersion()},
@@ -827,6 +911,26 @@ absl::StatusOr<std::unique_ptr<Daemon>> Daemon::Start(const config::Config& conf
                         {"host_memory", absl::StrCat(implementation->host->limit_bytes())},
                         {"cache", config.cache_folder}});
   return std::unique_ptr<Daemon>(new Daemon(std::move(implementation)));
+}
+
+void Daemon::Reload(const config::Config& config) { implementation_->Reload(config); }
+
+std::vector<std::string> StartProblems(const config::Config& config) {
+  std::vector<std::string> problems;
+  const auto add = [&](const absl::Status& status) {
+    if (!status.ok()) problems.push_back(std::string(status.message()));
+  };
+  add(CheckPasses(config));
+  // Whether there are users is only known when the state folder is read.
+  const relay::TlsFiles tls = TlsOf(config);
+  add(rpc::CheckListening({}, tls, /*nobody_known=*/false));
+  if (tls.empty())
+    for (const std::string& address : config.listen)
+      add(rpc::CheckListening({address}, {}, /*nobody_known=*/false));
+  if (!config.metrics_listen.empty())
+    add(rpc::CheckMetricsListening(config.metrics_listen,
+                                   {.is_open = false, .is_plain = config.metrics_plain_http}));
+  return problems;
 }
 
 std::vector<std::string> Daemon::listening() const {

@@ -65,6 +65,12 @@ class Daemon {
   // Stops the daemon, if Stop was not called.
   ~Daemon();
 
+  // Applies the keys of a checked configuration that can change while the daemon runs, and reads
+  // users, limits and certificates again. Logs "reloaded" with the keys that have changed, and with
+  // those for which the daemon must be started again. What cannot be read is logged as
+  // "reload_failed" and stays as it was. Thread-safe.
+  void Reload(const config::Config& config);
+
   // The addresses it listens on, with the chosen ports.
   std::vector<std::string> listening() const;
   // The port of /metrics; 0 if no metrics are served.
@@ -92,6 +98,10 @@ class Daemon {
   explicit Daemon(std::unique_ptr<Implementation> implementation);
   std::unique_ptr<Implementation> implementation_;
 };
+
+// Returns what would keep a daemon with this configuration from starting, beyond config::Problems,
+// as far as that is known without starting it: passes, certificates, addresses.
+std::vector<std::string> StartProblems(const config::Config& config);
 
 // Returns the version, such as "0.2.0".
 std::string DaemonVersion();

@@ -14,21 +14,25 @@
 #include "absl/synchronization/notification.h"
 #include "absl/time/clock.h"
 #include "compiler/workers/worker.h"
+#include "server/config/documents.h"
 #include "server/config/flags.h"
 #include "server/daemon.h"
 #include "server/daemon_parts.h"
 #include "server/log/log.h"
+#include "server/one_shot.h"
 #include "server/service_manager.h"
+#include "server/version_text.h"
 
 namespace {
 
-// WaitForStop receives them with sigtimedwait(2), on a normal thread; a signal handler could call
-// almost nothing (signal-safety(7)).
-sigset_t BlockStopSignals() {
+// WaitForSignals receives them with sigtimedwait(2), on a normal thread; a signal handler could
+// call almost nothing (signal-safety(7)).
+sigset_t BlockSignals() {
   sigset_t signals;
   sigemptyset(&signals);
   sigaddset(&signals, SIGTERM);
   sigaddset(&signals, SIGINT);
+  sigaddset(&signals, SIGHUP);
   pthread_sigmask(SIG_BLOCK, &signals, nullptr);
   // The reader of the log or of a connection may disappear; a write then just fails with EPIPE.
   signal(SIGPIPE, SIG_IGN);
@@ -52,16 +56,41 @@ absl::Duration AliveInterval(const kiln::ServiceManager& manager) {
   return std::min(manager.watchdog_interval(), absl::Minutes(1));
 }
 
-// Waits for a signal, and meanwhile tells systemd that the daemon is alive, as long as it is.
-// Returns what to do with the sessions: SIGINT, from a terminal, ends kilnd for good; SIGTERM, from
-// the system, is followed by a restart, perhaps with another build.
-kiln::Daemon::Sessions WaitForStop(const sigset_t& signals, const kiln::ServiceManager& manager,
-                                   const kiln::Daemon& daemon) {
+// The command line, which is read again with the file that it names.
+struct CommandLine {
+  int argc;
+  char** argv;
+
+  kiln::config::Loaded Load() const {
+    return kiln::config::Load(argc, argv, kiln::config::ProcessEnvironment(),
+                              static_cast<int>(geteuid()));
+  }
+  bool Has(absl::string_view flag) const {
+    return std::any_of(argv, argv + argc, [&](absl::string_view word) { return word == flag; });
+  }
+};
+
+// A configuration with a mistake changes nothing.
+void Reload(const CommandLine& command, kiln::Daemon& daemon) {
+  const kiln::config::Loaded loaded = command.Load();
+  const absl::Status status = kiln::config::Joined(loaded.problems);
+  if (status.ok()) return daemon.Reload(loaded.config);
+  kiln::log::Error("reload_failed", {{"file", loaded.config.file},
+                                     {"why", std::string(status.message())},
+                                     {"so", "the values in use stay"}});
+}
+
+// Waits for a signal to stop, reloads at SIGHUP, and meanwhile tells systemd that the daemon is
+// alive, as long as it is. Returns what to do with the sessions: SIGINT, from a terminal, ends
+// kilnd for good; SIGTERM, from the system, is followed by a restart, perhaps with another build.
+kiln::Daemon::Sessions WaitForSignals(const sigset_t& signals, const kiln::ServiceManager& manager,
+                                      const CommandLine& command, kiln::Daemon& daemon) {
   const timespec interval = absl::ToTimespec(AliveInterval(manager));
   int received = -1;
-  while (received < 0) {
+  while (received != SIGTERM && received != SIGINT) {
     if (daemon.IsAlive()) manager.Alive();
     received = sigtimedwait(&signals, nullptr, &interval);
+    if (received == SIGHUP) Reload(command, daemon);
   }
   kiln::log::Info("signal", {{"signal", received == SIGTERM ? "SIGTERM" : "SIGINT"}});
   return received == SIGTERM ? kiln::Daemon::Sessions::kKeep : kiln::Daemon::Sessions::kEnd;
@@ -82,10 +111,6 @@ bool Stop(kiln::Daemon& daemon, kiln::Daemon::Sessions sessions,
   return idle;
 }
 
-bool AsksForVersion(int argc, char** argv) {
-  return std::any_of(argv, argv + argc, [](absl::string_view word) { return word == "--version"; });
-}
-
 int Fail(const absl::Status& status) {
   kiln::log::Error("cannot_start", {{"why", std::string(status.message())}});
   return 1;
@@ -104,28 +129,32 @@ int main(int argc, char** argv) {
     return kiln::workers::RunWorker(argc, argv, kiln::ProductionJobs());
   if (kiln::IsTrialProcess(argc, argv)) kiln::RunTrials(argv);
   if (kiln::IsProbe(argc, argv)) return kiln::RunProbe(argc, argv);
-  if (AsksForVersion(argc, argv)) {
-    std::cout << "kilnd " << kiln::DaemonVersion() << std::endl;
-    return 0;
+  const CommandLine command{argc, argv};
+  if (command.Has("--version") || command.Has("--help") || command.Has("-help")) {
+    std::cout << (command.Has("--version") ? kiln::VersionText() : kiln::config::HelpText());
+    return std::cout.flush() ? 0 : 1;
   }
-  const auto config = kiln::config::FromCommandLine(argc, argv, kiln::config::ProcessEnvironment(),
-                                                    static_cast<int>(geteuid()));
-  if (!config.ok()) return Fail(config.status());
+  const kiln::config::Loaded loaded = command.Load();
+  if (const auto status = kiln::RunOneShot(loaded, absl::Now(), std::cout, std::cerr))
+    return std::cout.flush() ? *status : 1;
+  if (absl::Status status = kiln::config::Joined(loaded.problems); !status.ok())
+    return Fail(status);
+  const kiln::config::Config& config = loaded.config;
   kiln::log::Level level = kiln::log::Level::kInfo;
-  kiln::log::ParseLevel(config->log_level, &level);
+  kiln::log::ParseLevel(config.log_level, &level);
   kiln::log::SetLevel(level);
   RaiseDescriptorLimit();
   // Before any thread starts, so that all threads inherit the mask.
-  const sigset_t signals = BlockStopSignals();
-  auto parts = kiln::ProductionParts(*config);
+  const sigset_t signals = BlockSignals();
+  auto parts = kiln::ProductionParts(config);
   if (!parts.ok()) return Fail(parts.status());
-  // Received by WaitForStop.
+  // Received by WaitForSignals.
   parts->request_stop = [] { kill(getpid(), SIGTERM); };
-  auto daemon = kiln::Daemon::Start(*config, *std::move(parts));
+  auto daemon = kiln::Daemon::Start(config, *std::move(parts));
   if (!daemon.ok()) return Fail(daemon.status());
   const kiln::ServiceManager manager(kiln::config::ProcessEnvironment(), getpid());
   manager.Ready();
-  const kiln::Daemon::Sessions sessions = WaitForStop(signals, manager, **daemon);
+  const kiln::Daemon::Sessions sessions = WaitForSignals(signals, manager, command, **daemon);
   manager.Stopping();
   // A thread that hangs on a device can only be ended with the process.
   if (!Stop(**daemon, sessions, manager)) _exit(0);

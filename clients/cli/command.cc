@@ -1,34 +1,17 @@
 #include "clients/cli/command.h"
 
-#include <google/protobuf/util/json_util.h>
 #include <grpcpp/grpcpp.h>
 
 #include <chrono>
 
-#include "absl/status/statusor.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "clients/cli/json.h"
+#include "clients/cli/table.h"
 #include "clients/cpp/login.h"
 #include "clients/cpp/status.h"
 
 namespace kiln::cli {
-
-namespace {
-
-absl::StatusOr<std::string> ToJson(const google::protobuf::Message& answer, bool on_many_lines) {
-  google::protobuf::util::JsonPrintOptions options;
-  options.add_whitespace = on_many_lines;
-  // Scripts should find every field, even if it is zero, under its name in the .proto file.
-  options.always_print_primitive_fields = true;
-  options.preserve_proto_field_names = true;
-  std::string text;
-  auto status = google::protobuf::util::MessageToJsonString(answer, &text, options);
-  if (!status.ok())
-    return absl::InternalError(absl::StrCat("cannot print as JSON: ", status.ToString()));
-  return text;
-}
-
-}  // namespace
 
 absl::Status Invocation::Check(const grpc::Status& status) const {
   const absl::Status checked = client::FromGrpc(status, address);
@@ -37,19 +20,26 @@ absl::Status Invocation::Check(const grpc::Status& status) const {
     return absl::UnavailableError(absl::StrCat(
         "the daemon at ", address, " stopped during the call; try again when a daemon runs there"));
   }
-  return client::WithElsewhere(checked, elsewhere);
+  return client::WithElsewhere(checked, login);
 }
 
 absl::Status Invocation::PrintJson(const google::protobuf::Message& answer) const {
-  const auto text = ToJson(answer, /*on_many_lines=*/true);
-  if (text.ok()) out << *text;
-  return text.status();
+  out << ToJson(answer, /*on_many_lines=*/true);
+  return absl::OkStatus();
 }
 
 absl::Status Invocation::PrintJsonLine(const google::protobuf::Message& answer) const {
-  const auto text = ToJson(answer, /*on_many_lines=*/false);
-  if (text.ok()) out << *text << std::endl;
-  return text.status();
+  out << ToJson(answer, /*on_many_lines=*/false) << std::endl;
+  return absl::OkStatus();
+}
+
+absl::Status Invocation::PrintTable(Table& table) const {
+  if (!sort.empty())
+    if (absl::Status status = table.SortBy(sort); !status.ok()) return status;
+  const size_t more = rows_max ? table.KeepFirst(*rows_max) : 0;
+  table.Print(out);
+  if (more > 0) out << "and " << more << " more\n";
+  return absl::OkStatus();
 }
 
 absl::Status Invocation::ExpectNoArguments() const {

@@ -13,8 +13,10 @@ namespace kiln::cli {
 namespace {
 
 // With these, every command is completed.
-constexpr std::string_view kOptionsOfAll[] = {"--json", "--address",     "--token", "--ca",
-                                              "--help", "--certificate", "--key"};
+constexpr std::string_view kOptionsOfAll[] = {"--json",        "--json_schema", "--color",
+                                              "--address",     "--token",       "--ca",
+                                              "--certificate", "--key",         "--help"};
+constexpr std::string_view kOptionsOfTables[] = {"--sort", "--limit", "--watch"};
 
 bool IsOfWord(char c) { return absl::ascii_islower(c) || c == '-'; }
 
@@ -100,6 +102,8 @@ std::vector<std::string> WordsOf(const Command& command) {
   AddUsageWords(command.arguments, &words);
   const std::vector<std::string> lines = absl::StrSplit(std::string(command.help), '\n');
   for (const std::string& line : lines) AddHelpWord(line, &words);
+  if (command.has_table != nullptr)
+    for (const std::string_view option : kOptionsOfTables) AddOnce(option, &words);
   for (const std::string_view option : kOptionsOfAll) AddOnce(option, &words);
   return words;
 }

@@ -23,11 +23,12 @@ absl::Status RunDevices(Invocation& invocation) {
   Table table(
       {"device", "model", "target", ">units", ">memory used", ">of", ">queue", ">load", "health"});
   for (const v1::Device& device : answer.devices()) {
-    table.Add({device.name(), device.model(), device.target(), absl::StrCat(device.compute_units()),
-               Bytes(device.memory_used_bytes()), Bytes(device.memory_total_bytes()),
-               absl::StrCat(device.queue_length()), Percent(device.utilization()), Health(device)});
+    table.Add({device.name(), device.model(), device.target(), CountCell(device.compute_units()),
+               BytesCell(device.memory_used_bytes()), BytesCell(device.memory_total_bytes()),
+               CountCell(device.queue_length()), PercentCell(device.utilization()),
+               HealthCell(device)});
   }
-  table.Print(invocation.out);
+  if (absl::Status status = invocation.PrintTable(table); !status.ok()) return status;
   Table drivers({"driver", ">devices", "why not more"});
   for (const v1::Driver& driver : answer.drivers())
     drivers.Add({driver.name(), absl::StrCat(driver.devices()), driver.why_not_more()});

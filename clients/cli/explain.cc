@@ -1,14 +1,19 @@
 // kiln explain PROGRAM: graph, fused kernels, schedules, source, assembly and times.
 #include <grpcpp/grpcpp.h>
 
+#include <fstream>
+#include <sstream>
+
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
 #include "clients/cli/command.h"
+#include "clients/cli/explain_page.h"
 #include "clients/cli/find_program.h"
 #include "clients/cli/format.h"
 #include "clients/cli/kernel_table.h"
+#include "clients/cli/pager.h"
 #include "clients/cli/table.h"
 #include "kiln/v1/program.grpc.pb.h"
 #include "proto/text/printable.h"
@@ -19,6 +24,7 @@ namespace {
 struct ExplainOptions {
   std::string program;
   std::string kernel;  // empty: all
+  std::string html;    // the file to write; empty: none
   bool summary = false;
   bool passes = false;
 };
@@ -34,6 +40,9 @@ absl::StatusOr<ExplainOptions> Parse(const std::vector<std::string>& arguments) 
       if (++i == arguments.size())
         return absl::InvalidArgumentError("--kernel needs the name, digest or number of a kernel");
       options.kernel = arguments[i];
+    } else if (arguments[i] == "--html") {
+      if (++i == arguments.size()) return absl::InvalidArgumentError("--html needs a file");
+      options.html = arguments[i];
     } else if (absl::StartsWith(arguments[i], "-")) {
       return absl::InvalidArgumentError(absl::StrCat("unknown option ", arguments[i]));
     } else if (options.program.empty()) {
@@ -45,6 +54,8 @@ absl::StatusOr<ExplainOptions> Parse(const std::vector<std::string>& arguments) 
   }
   if (options.passes && (options.summary || !options.kernel.empty()))
     return absl::InvalidArgumentError("--passes cannot be used with --summary or --kernel");
+  if (!options.html.empty() && (options.passes || options.summary || !options.kernel.empty()))
+    return absl::InvalidArgumentError("--html writes everything; it is used alone");
   if (options.program.empty())
     return absl::InvalidArgumentError("expected a program; `kiln programs` lists them");
   return options;
@@ -188,6 +199,38 @@ absl::StatusOr<v1::ExplainProgramResponse> Fetch(const Invocation& invocation,
   return answer;
 }
 
+// Prints the parts that the options choose, the times first.
+absl::Status PrintExplanation(const v1::ExplainProgramResponse& answer,
+                              const ExplainOptions& options, std::ostream& out) {
+  if (options.passes) {
+    PrintProgram(answer.program(), out);
+    PrintPasses(answer.passes(), out);
+    PrintFirstCall(answer.first_call(), out);
+    return absl::OkStatus();
+  }
+  if (options.kernel.empty()) {
+    PrintProgram(answer.program(), out);
+    out << "\n== time per kernel\n";
+    KernelTable(answer.kernels()).Print(out);
+    PrintFirstCall(answer.first_call(), out);
+    PrintPasses(answer.passes(), out);
+    PrintSection("graph", answer.graph(), out);
+    PrintSection("fused kernels", answer.partition(), out);
+    PrintSection("queue", answer.queue(), out);
+  }
+  if (options.summary) return absl::OkStatus();
+  return PrintKernelsCode(answer, options.kernel, out);
+}
+
+absl::Status WriteHtml(const Invocation& invocation, const v1::ExplainProgramResponse& answer,
+                       const std::string& path) {
+  std::ofstream file(path, std::ios::binary | std::ios::trunc);
+  file << ExplanationPage(answer) << std::flush;
+  if (!file) return absl::UnavailableError(absl::StrCat("cannot write the file ", path));
+  invocation.out << "wrote " << Printable(path) << '\n';
+  return absl::OkStatus();
+}
+
 }  // namespace
 
 absl::Status RunExplain(Invocation& invocation) {
@@ -195,27 +238,14 @@ absl::Status RunExplain(Invocation& invocation) {
   if (!options.ok()) return options.status();
   absl::StatusOr<v1::ExplainProgramResponse> answer = Fetch(invocation, *options);
   if (!answer.ok()) return answer.status();
+  if (!options->html.empty()) return WriteHtml(invocation, *answer, options->html);
   if (invocation.json) return invocation.PrintJson(*answer);
-
-  std::ostream& out = invocation.out;
-  if (options->passes) {
-    PrintProgram(answer->program(), out);
-    PrintPasses(answer->passes(), out);
-    PrintFirstCall(answer->first_call(), out);
-    return absl::OkStatus();
-  }
-  if (options->kernel.empty()) {
-    PrintProgram(answer->program(), out);
-    PrintPasses(answer->passes(), out);
-    PrintFirstCall(answer->first_call(), out);
-    PrintSection("graph", answer->graph(), out);
-    PrintSection("fused kernels", answer->partition(), out);
-    PrintSection("queue", answer->queue(), out);
-    out << "\n== time per kernel\n";
-    PrintKernels(answer->kernels(), out);
-  }
-  if (options->summary) return absl::OkStatus();
-  return PrintKernelsCode(*answer, options->kernel, out);
+  if (!invocation.terminal) return PrintExplanation(*answer, *options, invocation.out);
+  std::ostringstream text;
+  text.copyfmt(invocation.out);  // with the columns and colours of the terminal
+  if (absl::Status status = PrintExplanation(*answer, *options, text); !status.ok()) return status;
+  if (!ShowInPager(text.str())) invocation.out << text.str();
+  return absl::OkStatus();
 }
 
 }  // namespace kiln::cli

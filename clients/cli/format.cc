@@ -69,6 +69,21 @@ std::string Health(const v1::Device& device) {
   }
 }
 
+Cell BytesCell(uint64_t bytes) { return {Bytes(bytes), static_cast<double>(bytes)}; }
+Cell DurationCell(double seconds) { return {Duration(seconds), seconds}; }
+Cell PercentCell(double share) { return {Percent(share), share}; }
+Cell RateCell(double amount, double seconds, const std::string& unit) {
+  return {Rate(amount, seconds, unit), seconds > 0 ? amount / seconds : 0};
+}
+Cell CountCell(uint64_t count) { return {absl::StrCat(count), static_cast<double>(count)}; }
+
+Cell HealthCell(const v1::Device& device) {
+  const Color color = device.health() == v1::Device::HEALTHY    ? Color::kGood
+                      : device.health() == v1::Device::DRAINING ? Color::kWarning
+                                                                : Color::kBad;
+  return {Health(device), color};
+}
+
 std::string ShortDigest(const std::string& digest) { return digest.substr(0, 12); }
 
 }  // namespace kiln::cli

@@ -5,6 +5,8 @@
 #include <cstdint>
 #include <string>
 
+#include "clients/cli/table.h"
+
 namespace kiln::v1 {
 class Device;
 class Program;
@@ -23,6 +25,13 @@ std::string Rate(double amount, double seconds, const std::string& unit);
 std::string Percent(double share);
 // Returns "healthy", "draining", or "failed: " and the reason.
 std::string Health(const v1::Device& device);
+// The same texts as cells, with the numbers by which rows are sorted, and colours.
+Cell BytesCell(uint64_t bytes);
+Cell DurationCell(double seconds);
+Cell PercentCell(double share);
+Cell CountCell(uint64_t count);
+Cell RateCell(double amount, double seconds, const std::string& unit);
+Cell HealthCell(const v1::Device& device);
 // Returns "cpu:0", or "cpu:0, cpu:1" for a program on several devices.
 std::string DevicesText(const v1::Program& program);
 // Returns the first twelve characters of a digest, enough to identify it.

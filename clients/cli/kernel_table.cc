@@ -2,7 +2,6 @@
 
 #include "absl/strings/str_cat.h"
 #include "clients/cli/format.h"
-#include "clients/cli/table.h"
 
 namespace kiln::cli {
 
@@ -14,24 +13,23 @@ std::string MedianText(const v1::Kernel& kernel) {
   return absl::StrCat(Duration(kernel.seconds_median()), kernel.cold() ? " (cold)" : "");
 }
 
-void PrintKernels(const google::protobuf::RepeatedPtrField<v1::Kernel>& kernels,
-                  std::ostream& out) {
+Table KernelTable(const google::protobuf::RepeatedPtrField<v1::Kernel>& kernels) {
   double total = 0;
   for (const v1::Kernel& kernel : kernels) total += SecondsPerRun(kernel);
   Table table({">#", "kernel", "digest", ">launches", ">median", ">best", ">share", ">compute",
                ">memory", ">samples", ">compile"});
-  int number = 0;
+  uint64_t number = 0;
   for (const v1::Kernel& kernel : kernels) {
     const double share = total > 0 ? SecondsPerRun(kernel) / total : 0;
-    table.Add({absl::StrCat(++number), kernel.name(), ShortDigest(kernel.digest()),
-               absl::StrCat(kernel.launches()), MedianText(kernel), Duration(kernel.seconds_min()),
-               total > 0 ? Percent(share) : "-",
-               Rate(static_cast<double>(kernel.flops()), kernel.seconds_median(), "FLOP"),
-               Rate(static_cast<double>(kernel.bytes()), kernel.seconds_median(), "B"),
-               absl::StrCat(kernel.samples()),
-               kernel.from_cache() ? "cached" : Duration(kernel.compile_seconds())});
+    table.Add({CountCell(++number), kernel.name(), ShortDigest(kernel.digest()),
+               CountCell(kernel.launches()), Cell(MedianText(kernel), kernel.seconds_median()),
+               DurationCell(kernel.seconds_min()), total > 0 ? PercentCell(share) : Cell("-"),
+               RateCell(static_cast<double>(kernel.flops()), kernel.seconds_median(), "FLOP"),
+               RateCell(static_cast<double>(kernel.bytes()), kernel.seconds_median(), "B"),
+               CountCell(kernel.samples()),
+               kernel.from_cache() ? Cell("cached") : DurationCell(kernel.compile_seconds())});
   }
-  table.Print(out);
+  return table;
 }
 
 }  // namespace kiln::cli

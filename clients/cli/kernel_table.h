@@ -2,9 +2,9 @@
 #ifndef KILN_CLIENTS_CLI_KERNEL_TABLE_H_
 #define KILN_CLIENTS_CLI_KERNEL_TABLE_H_
 
-#include <ostream>
 #include <string>
 
+#include "clients/cli/table.h"
 #include "google/protobuf/repeated_ptr_field.h"
 #include "kiln/v1/program.pb.h"
 
@@ -18,8 +18,8 @@ double SecondsPerRun(const v1::Kernel& kernel);
 // later run has been timed yet.
 std::string MedianText(const v1::Kernel& kernel);
 
-// Prints one row a kernel, numbered from 1 in the order given, with its share of the total time.
-void PrintKernels(const google::protobuf::RepeatedPtrField<v1::Kernel>& kernels, std::ostream& out);
+// Returns one row a kernel, numbered from 1 in the order given, with its share of the total time.
+Table KernelTable(const google::protobuf::RepeatedPtrField<v1::Kernel>& kernels);
 
 }  // namespace kiln::cli
 

@@ -37,8 +37,8 @@ absl::Status RunKernels(Invocation& invocation) {
     invocation.out << "no kernel is loaded\n";
     return absl::OkStatus();
   }
-  PrintKernels(answer.kernels(), invocation.out);
-  return absl::OkStatus();
+  Table table = KernelTable(answer.kernels());
+  return invocation.PrintTable(table);
 }
 
 }  // namespace kiln::cli

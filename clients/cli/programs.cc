@@ -30,8 +30,8 @@ void PrintFirstCalls(const v1::ListFirstCallsResponse& answer, std::ostream& out
   Table table({"first call of", "session", "at", ">kernels", ">made", ">time so far"});
   for (const v1::FirstCall& call : answer.first_calls()) {
     table.Add({Printable(call.name()), Printable(call.session()), Printable(call.part()),
-               absl::StrCat(call.kernels()), absl::StrCat(call.kernels_made()),
-               Duration(call.seconds())});
+               CountCell(call.kernels()), CountCell(call.kernels_made()),
+               DurationCell(call.seconds())});
   }
   table.Print(out);
   out << '\n';
@@ -54,16 +54,15 @@ absl::Status RunPrograms(Invocation& invocation) {
     const double mean =
         program.runs() == 0 ? 0 : program.device_seconds() / static_cast<double>(program.runs());
     table.Add({ShortDigest(program.digest()), program.name(), DevicesText(program),
-               absl::StrCat(program.kernels()), absl::StrCat(program.distinct_kernels()),
-               absl::StrCat(program.kernels_from_cache()), Duration(program.compile_seconds()),
-               absl::StrCat(program.runs()), Duration(mean), Bytes(program.arena_bytes())});
+               CountCell(program.kernels()), CountCell(program.distinct_kernels()),
+               CountCell(program.kernels_from_cache()), DurationCell(program.compile_seconds()),
+               CountCell(program.runs()), DurationCell(mean), BytesCell(program.arena_bytes())});
   }
   if (table.empty()) {
     invocation.out << "no program has been compiled since the daemon started\n";
     return absl::OkStatus();
   }
-  table.Print(invocation.out);
-  return absl::OkStatus();
+  return invocation.PrintTable(table);
 }
 
 }  // namespace kiln::cli

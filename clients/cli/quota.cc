@@ -29,7 +29,8 @@ std::string LimitText(const v1::ResourceQuota& quota) {
 void AddRows(const v1::UserQuotas& user, Table* table) {
   for (const v1::ResourceQuota& quota : user.resources()) {
     table->Add({user.user(), quota.resource(), quota.device().empty() ? "-" : quota.device(),
-                AmountText(quota, quota.used()), LimitText(quota)});
+                Cell(AmountText(quota, quota.used()), static_cast<double>(quota.used())),
+                Cell(LimitText(quota), static_cast<double>(quota.limit()))});
   }
 }
 
@@ -48,8 +49,7 @@ absl::Status ListQuotas(Invocation& invocation, v1::AdminService::Stub& stub) {
     invocation.out << "no user has connected yet, and no limits are set\n";
     return absl::OkStatus();
   }
-  table.Print(invocation.out);
-  return absl::OkStatus();
+  return invocation.PrintTable(table);
 }
 
 // Parses "sessions=8", "device_memory=4GiB", "buffers=none" or "buffers=default".

@@ -4,7 +4,7 @@
 #include <algorithm>
 
 #include "absl/strings/str_cat.h"
-#include "absl/time/clock.h"
+#include "absl/time/time.h"
 #include "clients/cli/command.h"
 #include "clients/cli/format.h"
 #include "clients/cli/table.h"
@@ -27,12 +27,12 @@ std::string StateOf(const v1::Session& session) {
 }
 
 // The age of the snapshot from which the session would be restored after a kill.
-std::string SnapshotOf(const v1::Session& session) {
+Cell SnapshotOf(const v1::Session& session, absl::Time now) {
   if (session.snapshot_seconds() == 0) return "";
   if (!session.has_snapshot_taken()) return "none";
-  const absl::Duration age =
-      absl::Now() - absl::FromUnixSeconds(session.snapshot_taken().seconds());
-  return absl::StrCat(std::max<int64_t>(0, absl::ToInt64Seconds(age)), " s ago");
+  const absl::Duration age = now - absl::FromUnixSeconds(session.snapshot_taken().seconds());
+  const int64_t seconds = std::max<int64_t>(0, absl::ToInt64Seconds(age));
+  return {absl::StrCat(seconds, " s ago"), static_cast<double>(seconds)};
 }
 
 absl::Status ListSessions(Invocation& invocation, v1::SessionService::Stub& stub) {
@@ -48,16 +48,15 @@ absl::Status ListSessions(Invocation& invocation, v1::SessionService::Stub& stub
                ">runs", ">device time", ">snapshot"});
   for (const v1::Session& session : answer.sessions()) {
     table.Add({session.name(), session.user(), ClientOf(session), session.device(),
-               StateOf(session), Bytes(session.memory_bytes()), absl::StrCat(session.buffers()),
-               absl::StrCat(session.programs()), absl::StrCat(session.runs()),
-               Duration(session.device_seconds()), SnapshotOf(session)});
+               StateOf(session), BytesCell(session.memory_bytes()), CountCell(session.buffers()),
+               CountCell(session.programs()), CountCell(session.runs()),
+               DurationCell(session.device_seconds()), SnapshotOf(session, invocation.now())});
   }
   if (table.empty()) {
     invocation.out << "no session is open\n";
     return absl::OkStatus();
   }
-  table.Print(invocation.out);
-  return absl::OkStatus();
+  return invocation.PrintTable(table);
 }
 
 absl::Status Close(Invocation& invocation, v1::SessionService::Stub& stub) {

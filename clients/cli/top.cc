@@ -9,7 +9,6 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
-#include "absl/time/clock.h"
 #include "absl/time/time.h"
 #include "clients/cli/command.h"
 #include "clients/cli/usage_table.h"
@@ -20,7 +19,6 @@
 namespace kiln::cli {
 namespace {
 
-constexpr char kClearTerminal[] = "\x1b[H\x1b[2J";
 constexpr double kLongestInterval = 3600;
 
 struct TopOptions {
@@ -89,9 +87,10 @@ absl::StatusOr<UsageSample> Look(const Invocation& invocation) {
 // Writes once, so that a terminal does not flicker.
 void Show(const Invocation& invocation, const UsageSample& before, const UsageSample& now) {
   std::ostringstream text;
+  text.copyfmt(invocation.out);  // with the columns and colours of the terminal
   if (invocation.terminal) text << kClearTerminal;
   text << invocation.address << "  "
-       << absl::FormatTime("%H:%M:%S", absl::Now(), absl::LocalTimeZone()) << "\n\n";
+       << absl::FormatTime("%H:%M:%S", invocation.now(), absl::LocalTimeZone()) << "\n\n";
   PrintUsage(before, now, text);
   if (!invocation.terminal) text << '\n';
   invocation.out << text.str() << std::flush;

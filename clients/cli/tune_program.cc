@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <limits>
 #include <utility>
+#include <vector>
 
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
@@ -13,9 +14,10 @@
 #include "clients/cli/command.h"
 #include "clients/cli/find_program.h"
 #include "clients/cli/format.h"
+#include "clients/cli/interruption.h"
 #include "clients/cli/table.h"
+#include "clients/cli/tunings.h"
 #include "kiln/v1/program.grpc.pb.h"
-#include "proto/text/printable.h"
 
 namespace kiln::cli {
 namespace {
@@ -72,7 +74,7 @@ std::string OutcomeOf(const Progress& progress) {
     case Progress::NO_TIME:
       return "no time left";
     case Progress::FAILED:
-      return absl::StrCat("failed: ", Printable(progress.why()));
+      return absl::StrCat("failed: ", progress.why());
     default:
       return "";
   }
@@ -83,46 +85,75 @@ std::string RatioOf(const Progress& progress) {
   return absl::StrFormat("%.2f", progress.seconds_before() / progress.seconds_now());
 }
 
-// "1.2 ms (memory)".
-std::string RooflineOf(const Progress& progress) {
-  if (progress.roofline_seconds() <= 0) return "-";
-  return absl::StrCat(Duration(progress.roofline_seconds()), " (",
-                      Printable(progress.roofline_limit()), ")");
-}
-
-std::string Column(const std::string& text, size_t width) {
-  return std::string(width - std::min(width, Width(text)), ' ') + text;
-}
-
-std::string LineOf(const Progress& progress) {
-  return absl::StrFormat("%-32s %s %s %s %s %s  %s", Printable(progress.kernel()),
-                         Column(Duration(progress.seconds_before()), 8),
-                         Column(Duration(progress.seconds_now()), 8), Column(RatioOf(progress), 6),
-                         Column(RooflineOf(progress), 17), Column(Percent(progress.share()), 5),
-                         OutcomeOf(progress));
-}
-
-void ShowHeader(const Invocation& invocation) {
-  invocation.out << absl::StrFormat("%-32s %8s %8s %6s %17s %5s\n", "KERNEL", "BEFORE", "NOW",
-                                    "RATIO", "ROOFLINE", "SHARE");
-}
-
-// On a terminal the line of a kernel changes until its search ends; elsewhere it is written then.
-void ShowProgress(const Invocation& invocation, const Progress& progress) {
-  const bool is_searching = progress.state() == Progress::SEARCHING;
-  if (!invocation.terminal) {
-    if (!is_searching) invocation.out << LineOf(progress) << std::endl;
-    return;
+Color ColorOf(const Progress& progress) {
+  switch (progress.state()) {
+    case Progress::FASTER:
+      return Color::kGood;
+    case Progress::FAILED:
+      return Color::kBad;
+    default:
+      return Color::kNone;
   }
-  invocation.out << kClearLine << LineOf(progress);
-  if (is_searching) {
-    invocation.out << "  (" << progress.number() << " of " << progress.kernels() << ", "
-                   << Percent(progress.fraction_done()) << ')';
-  } else {
-    invocation.out << '\n';
-  }
-  invocation.out << std::flush;
 }
+
+std::vector<Cell> CellsOf(const Progress& progress) {
+  return {progress.kernel(),
+          DurationCell(progress.seconds_before()),
+          DurationCell(progress.seconds_now()),
+          RatioOf(progress),
+          RooflineCell(progress),
+          PercentCell(progress.share()),
+          Cell(OutcomeOf(progress), ColorOf(progress))};
+}
+
+// The table of a search, whose rows are printed as its kernels end.
+class ProgressTable {
+ public:
+  explicit ProgressTable(const Invocation& invocation)
+      : invocation_(invocation),
+        table_({{"kernel", 32, false},
+                {"before", 8, true},
+                {"now", 8, true},
+                {"ratio", 6, true},
+                {"roofline", 17, true},
+                {"share", 5, true},
+                {"", 0, false}},
+               /*first_min=*/8, /*last_min=*/16, invocation.out) {}
+
+  // On a terminal the line of a kernel changes until its search ends; elsewhere it is written then.
+  void Show(const Progress& progress) {
+    if (!std::exchange(has_begun_, true)) table_.PrintTitles(invocation_.out);
+    if (progress.state() != Progress::SEARCHING) return ShowRow(CellsOf(progress));
+    if (!invocation_.terminal) return;
+    const std::string end = absl::StrCat("  (", progress.number(), " of ", progress.kernels(), ", ",
+                                         Percent(progress.fraction_done()), ")");
+    invocation_.out << kClearLine << table_.OneLine(CellsOf(progress), end.size(), invocation_.out)
+                    << end << std::flush;
+    is_open_ = true;
+  }
+  // The search of this kernel was interrupted: its row shows what was found until then.
+  void ShowInterrupted(const Progress& progress) {
+    std::vector<Cell> cells = CellsOf(progress);
+    cells.back() = Cell(absl::StrCat("interrupted in ", OutcomeOf(progress)), Color::kWarning);
+    ShowRow(cells);
+  }
+  // Ends a line that would change further.
+  void End() {
+    if (std::exchange(is_open_, false)) invocation_.out << '\n';
+  }
+
+ private:
+  void ShowRow(const std::vector<Cell>& cells) {
+    if (std::exchange(is_open_, false)) invocation_.out << kClearLine;
+    table_.PrintRow(cells, invocation_.out);
+    invocation_.out << std::flush;
+  }
+
+  const Invocation& invocation_;
+  StreamedTable table_;
+  bool has_begun_ = false;
+  bool is_open_ = false;
+};
 
 }  // namespace
 
@@ -144,21 +175,29 @@ absl::Status TuneProgram(Invocation& invocation) {
   SetDeadline(context, static_cast<int>(std::min(options->seconds, seconds_max)) + kSecondsToEnd);
   const auto stub = v1::ProgramService::NewStub(invocation.channel);
   const auto call = stub->TuneProgram(&context, request);
+  // A search that is interrupted shows the row of the kernel that it was at. A second Ctrl-C ends
+  // the program at once.
+  const Interruption interruption([&context] { context.TryCancel(); });
   Progress progress;
-  bool has_begun = false, is_faster = false;
+  ProgressTable table(invocation);
+  bool is_faster = false;
   while (call->Read(&progress)) {
     is_faster = is_faster || progress.state() == Progress::FASTER;
     if (!invocation.json) {
-      if (!std::exchange(has_begun, true)) ShowHeader(invocation);
-      ShowProgress(invocation, progress);
+      table.Show(progress);
     } else if (absl::Status status = invocation.PrintJsonLine(progress); !status.ok()) {
       return status;
     }
   }
-  if (invocation.terminal && progress.state() == Progress::SEARCHING) invocation.out << '\n';
+  const bool is_searching = progress.state() == Progress::SEARCHING && !invocation.json;
+  const absl::Status status = invocation.Check(call->Finish());
+  if (is_searching && interruption.happened()) table.ShowInterrupted(progress);
+  table.End();
   if (is_faster && !invocation.json)
     invocation.out << "The program has the faster kernels when it is next defined.\n";
-  return invocation.Check(call->Finish());
+  invocation.interrupted = interruption.happened();
+  if (!invocation.interrupted) return status;
+  return absl::CancelledError("interrupted; what was found until then is stored");
 }
 
 }  // namespace kiln::cli

@@ -10,7 +10,7 @@
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
-#include "absl/time/clock.h"
+#include "absl/time/time.h"
 #include "clients/cli/format.h"
 #include "clients/cli/table.h"
 #include "kiln/v1/program.grpc.pb.h"
@@ -30,9 +30,10 @@ std::string UserOf(const v1::Tuning& tuning) {
   return tuning.user().empty() ? kDaemonsOwn : tuning.user();
 }
 
-std::string AgeOf(const v1::Tuning& tuning) {
-  const absl::Duration age = absl::Now() - absl::FromUnixSeconds(tuning.since().seconds());
-  return absl::StrCat(std::max<int64_t>(0, absl::ToInt64Seconds(age)), " s");
+Cell AgeOf(const v1::Tuning& tuning, absl::Time now) {
+  const absl::Duration age = now - absl::FromUnixSeconds(tuning.since().seconds());
+  const int64_t seconds = std::max<int64_t>(0, absl::ToInt64Seconds(age));
+  return {absl::StrCat(seconds, " s"), static_cast<double>(seconds)};
 }
 
 std::string ProgressOf(const v1::Tuning& tuning) {
@@ -48,6 +49,12 @@ std::string ProgressOf(const v1::Tuning& tuning) {
 
 }  // namespace
 
+Cell RooflineCell(const v1::TuneProgramResponse& progress) {
+  if (progress.roofline_seconds() <= 0) return "-";
+  return {absl::StrCat(Duration(progress.roofline_seconds()), " (", progress.roofline_limit(), ")"),
+          progress.roofline_seconds()};
+}
+
 absl::Status ListTunings(Invocation& invocation) {
   const auto stub = v1::ProgramService::NewStub(invocation.channel);
   grpc::ClientContext context;
@@ -57,18 +64,20 @@ absl::Status ListTunings(Invocation& invocation) {
       !status.ok())
     return status;
   if (invocation.json) return invocation.PrintJson(answer);
-  Table table({"id", "program", "user", "device", "kernel", "progress", ">done", ">since"});
+  Table table({"id", "program", "user", "device", "kernel", "progress", ">now", "roofline", ">done",
+               ">since"});
   for (const v1::Tuning& tuning : answer.tunings()) {
-    table.Add({absl::StrCat(tuning.id()), NameOf(tuning), UserOf(tuning),
-               absl::StrJoin(tuning.devices(), ","), tuning.progress().kernel(), ProgressOf(tuning),
-               Percent(tuning.progress().fraction_done()), AgeOf(tuning)});
+    const v1::TuneProgramResponse& progress = tuning.progress();
+    table.Add({CountCell(tuning.id()), NameOf(tuning), UserOf(tuning),
+               absl::StrJoin(tuning.devices(), ","), progress.kernel(), ProgressOf(tuning),
+               DurationCell(progress.seconds_now()), RooflineCell(progress),
+               PercentCell(progress.fraction_done()), AgeOf(tuning, invocation.now())});
   }
   if (table.empty()) {
     invocation.out << "nothing is being tuned\n";
     return absl::OkStatus();
   }
-  table.Print(invocation.out);
-  return absl::OkStatus();
+  return invocation.PrintTable(table);
 }
 
 absl::Status StopTuning(Invocation& invocation) {

@@ -54,9 +54,9 @@ std::vector<Row> Rows(const UsageSample& before, const UsageSample& now) {
 void PrintDevices(const v1::ListDevicesResponse& devices, std::ostream& out) {
   Table table({"device", ">load", ">queue", ">memory", ">of", "health"});
   for (const v1::Device& device : devices.devices()) {
-    table.Add({device.name(), Percent(device.utilization()), absl::StrCat(device.queue_length()),
-               Bytes(device.memory_used_bytes()), Bytes(device.memory_total_bytes()),
-               Health(device)});
+    table.Add({device.name(), PercentCell(device.utilization()), CountCell(device.queue_length()),
+               BytesCell(device.memory_used_bytes()), BytesCell(device.memory_total_bytes()),
+               HealthCell(device)});
   }
   table.Print(out);
 }

@@ -26,8 +26,8 @@ void PrintToken(Invocation& invocation, const v1::User& user, const std::string&
   invocation.out << token << '\n';
   // On another stream, so that $(kiln user add ann) is the token.
   invocation.error << "This is " << Printable(user.name())
-                   << "'s token, shown only once; set it as KILN_TOKEN, or as `token` in "
-                      "~/.config/kiln/config.toml\n";
+                   << "'s token, shown only once; keep it with `kiln login`, or set it as "
+                      "KILN_TOKEN\n";
 }
 
 absl::Status Add(Invocation& invocation, v1::AdminService::Stub& stub) {
@@ -73,15 +73,14 @@ absl::Status List(Invocation& invocation, v1::AdminService::Stub& stub) {
                user.token_id().empty() ? "-" : user.token_id(),
                user.identities().empty() ? "-" : absl::StrJoin(user.identities(), ", "),
                user.has_created() ? Day(user.created()) : "-",
-               user.has_revoked() ? Day(user.revoked()) : "-", Bytes(user.memory_bytes()),
-               Duration(user.device_seconds())});
+               user.has_revoked() ? Day(user.revoked()) : "-", BytesCell(user.memory_bytes()),
+               DurationCell(user.device_seconds())});
   }
   if (table.empty()) {
     invocation.out << "there are no users; `kiln user add NAME` adds one\n";
     return absl::OkStatus();
   }
-  table.Print(invocation.out);
-  return absl::OkStatus();
+  return invocation.PrintTable(table);
 }
 
 absl::Status Revoke(Invocation& invocation, v1::AdminService::Stub& stub) {
@@ -158,8 +157,7 @@ absl::Status ListTokens(Invocation& invocation, v1::AdminService::Stub& stub) {
     for (const v1::Token& token : user.tokens())
       table.Add(
           {token.id(), Day(token.created()), token.has_expires() ? Day(token.expires()) : "never"});
-    table.Print(invocation.out);
-    return absl::OkStatus();
+    return invocation.PrintTable(table);
   }
   return absl::NotFoundError(
       absl::StrCat("there is no user ", Printable(name), "; `kiln user list` shows all"));

@@ -16,6 +16,7 @@
 #include "absl/strings/match.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
+#include "clients/cpp/socket_trust.h"
 
 namespace kiln::client {
 namespace {
@@ -105,10 +106,12 @@ Surroundings ProcessSurroundings() {
           },
           .answers = Answers,
           .user_id = getuid(),
+          .why_distrusted = [](const std::string& path) { return WhyDistrusted(path, getuid()); },
           .read = ReadFile};
 }
 
-std::string FindAddress(const std::string& given, const Surroundings& surroundings) {
+std::string FindAddress(const std::string& given, const Surroundings& surroundings,
+                        std::string* skipped) {
   if (!given.empty()) return AsGrpcAddress(given);
   if (auto address = surroundings.environment("KILN_ADDRESS")) return AsGrpcAddress(*address);
   std::vector<std::string> folders = {absl::StrCat("/tmp/kiln-", surroundings.user_id),
@@ -117,7 +120,13 @@ std::string FindAddress(const std::string& given, const Surroundings& surroundin
     folders.insert(folders.begin(), absl::StrCat(*runtime, "/kiln"));
   for (const std::string& folder : folders) {
     const std::string socket = absl::StrCat(folder, "/kilnd.sock");
-    if (surroundings.answers(socket)) return absl::StrCat("unix:", socket);
+    if (!surroundings.answers(socket)) continue;
+    const std::string why =
+        surroundings.why_distrusted ? surroundings.why_distrusted(socket) : std::string();
+    if (why.empty()) return absl::StrCat("unix:", socket);
+    if (skipped != nullptr)
+      absl::StrAppend(skipped, skipped->empty() ? "" : ". ", socket,
+                      " was skipped, because it may be another account's socket: ", why);
   }
   return absl::StrCat("127.0.0.1:", kDefaultPort);
 }

@@ -38,6 +38,22 @@ TEST(FindAddress, SocketOfTheRuntimeFolder) {
   EXPECT_EQ(FindAddress("", surroundings), "unix:/run/user/1000/kiln/kilnd.sock");
 }
 
+TEST(FindAddress, SocketsThatMayBeAnotherAccountsAreSkippedAndNamed) {
+  auto surroundings = Fake({}, {"/tmp/kiln-1000/kilnd.sock", "/run/kiln/kilnd.sock"});
+  surroundings.why_distrusted = [](const std::string& path) -> std::string {
+    return path[1] == 't' ? "it belongs to eve" : "";
+  };
+  std::string skipped;
+  EXPECT_EQ(FindAddress("", surroundings, &skipped), "unix:/run/kiln/kilnd.sock");
+  EXPECT_EQ(skipped,
+            "/tmp/kiln-1000/kilnd.sock was skipped, because it may be another account's socket: it "
+            "belongs to eve");
+  surroundings.why_distrusted = [](const std::string&) -> std::string { return "why"; };
+  EXPECT_EQ(FindAddress("", surroundings), "127.0.0.1:7433");
+  EXPECT_EQ(FindAddress("/tmp/kiln-1000/kilnd.sock", surroundings),
+            "unix:/tmp/kiln-1000/kilnd.sock");
+}
+
 TEST(FindAddress, SocketOfTheTemporaryFolder) {
   EXPECT_EQ(FindAddress("", Fake({}, {"/tmp/kiln-1000/kilnd.sock"})),
             "unix:/tmp/kiln-1000/kilnd.sock");

@@ -179,7 +179,7 @@ absl::StatusOr<std::unique_ptr<Client>> Client::Connect(const ConnectOptions& op
   if (!channel.ok()) return channel.status();
   auto stub = v1::SessionService::NewStub(*channel);
   absl::StatusOr<v1::OpenSessionResponse> opened = OpenSession(*stub, options, address);
-  if (!opened.ok()) return client::WithElsewhere(opened.status(), login->elsewhere);
+  if (!opened.ok()) return client::WithElsewhere(opened.status(), *login);
   auto impl = std::make_unique<Impl>();
   impl->closing_timeout = options.closing_timeout;
   impl->core = std::make_shared<ClientCore>(*channel, *opened, address);
@@ -195,7 +195,7 @@ absl::StatusOr<Attached> Client::Attach(const std::string& name, const ConnectOp
   if (!channel.ok()) return channel.status();
   auto stub = v1::SessionService::NewStub(*channel);
   const auto answer = AttachSession(*stub, name, absl::Now() + options.timeout, login->address);
-  if (!answer.ok()) return client::WithElsewhere(answer.status(), login->elsewhere);
+  if (!answer.ok()) return client::WithElsewhere(answer.status(), *login);
   auto impl = std::make_unique<Impl>();
   impl->closing_timeout = options.closing_timeout;
   impl->core = std::make_shared<ClientCore>(*channel, answer->session(), login->address, *answer);

@@ -35,14 +35,6 @@ constexpr size_t kPemBytesMax = 4 << 20;  // a machine's bundle of authorities h
 // Follows the reason why the file cannot be read.
 constexpr char kRemedy[] = ". Make it readable, or name another folder in $XDG_CONFIG_HOME";
 
-std::string FilePath(const Surroundings& surroundings) {
-  if (auto folder = surroundings.environment("XDG_CONFIG_HOME"))
-    return absl::StrCat(*folder, "/kiln/config.toml");
-  if (auto home = surroundings.environment("HOME"))
-    return absl::StrCat(*home, "/.config/kiln/config.toml");
-  return "";
-}
-
 // Parses `key = "value"` or `key = 'value'`, and a comment: the part of TOML that this file needs.
 absl::Status TakeLine(absl::string_view line, Login* login) {
   line = absl::StripAsciiWhitespace(line);
@@ -73,22 +65,6 @@ void ExpandHome(const Surroundings& surroundings, Login* login) {
     if (absl::StartsWith(login->*path, "~/"))
       login->*path = absl::StrCat(*home, (login->*path).substr(1));
   }
-}
-
-absl::StatusOr<Login> ReadLogin(const std::string& path, const Surroundings& surroundings) {
-  Login login;
-  if (path.empty()) return login;
-  const auto text = surroundings.read(path, kFileBytesMax);
-  if (absl::IsNotFound(text.status())) return login;
-  if (!text.ok()) return absl::InvalidArgumentError(absl::StrCat(text.status().message(), kRemedy));
-  std::istringstream stream(*text);
-  std::string line;
-  for (int number = 1; std::getline(stream, line); ++number) {
-    if (absl::Status status = TakeLine(line, &login); !status.ok())
-      return absl::InvalidArgumentError(absl::StrCat(path, ":", number, ": ", status.message()));
-  }
-  ExpandHome(surroundings, &login);
-  return login;
 }
 
 std::string Elsewhere(const Login& file, const std::string& address, const std::string& path) {
@@ -131,13 +107,52 @@ class BearerFactory : public grpc::experimental::ClientInterceptorFactoryInterfa
 
 }  // namespace
 
+std::string LoginFile(const Surroundings& surroundings) {
+  if (auto folder = surroundings.environment("XDG_CONFIG_HOME"))
+    return absl::StrCat(*folder, "/kiln/config.toml");
+  if (auto home = surroundings.environment("HOME"))
+    return absl::StrCat(*home, "/.config/kiln/config.toml");
+  return "";
+}
+
+absl::StatusOr<Login> ReadLoginFile(const Surroundings& surroundings) {
+  const std::string path = LoginFile(surroundings);
+  Login login;
+  if (path.empty()) return login;
+  const auto text = surroundings.read(path, kFileBytesMax);
+  if (absl::IsNotFound(text.status())) return login;
+  if (!text.ok()) return absl::InvalidArgumentError(absl::StrCat(text.status().message(), kRemedy));
+  std::istringstream stream(*text);
+  std::string line;
+  for (int number = 1; std::getline(stream, line); ++number) {
+    if (absl::Status status = TakeLine(line, &login); !status.ok())
+      return absl::InvalidArgumentError(absl::StrCat(path, ":", number, ": ", status.message()));
+  }
+  ExpandHome(surroundings, &login);
+  return login;
+}
+
+absl::StatusOr<std::string> LoginFileText(const Login& login) {
+  std::string text = "# Written by `kiln login`; the clients of Kiln read it.\n";
+  for (const Key& key : kKeys) {
+    const std::string& value = login.*key.value;
+    if (value.empty()) continue;
+    if (value.find_first_of("\"\n\r") != std::string::npos) {
+      return absl::InvalidArgumentError(absl::StrCat(
+          "the ", key.name, " has a quotation mark or a line break, which the file cannot hold"));
+    }
+    absl::StrAppend(&text, key.name, " = \"", value, "\"\n");
+  }
+  return text;
+}
+
 absl::StatusOr<Login> FindLogin(const Login& given, const Surroundings& surroundings) {
   Login login = given;
   for (const Key& key : kKeys) {
     if ((login.*key.value).empty())
       login.*key.value = surroundings.environment(key.variable).value_or("");
   }
-  const auto file = ReadLogin(FilePath(surroundings), surroundings);
+  const auto file = ReadLoginFile(surroundings);
   if (!file.ok()) return file.status();
   if (login.address.empty() || file->address.empty() ||
       IsSameAddress(login.address, file->address)) {
@@ -145,13 +160,13 @@ absl::StatusOr<Login> FindLogin(const Login& given, const Surroundings& surround
       if ((login.*key.value).empty()) login.*key.value = (*file).*key.value;
     }
   } else {
-    login.elsewhere = Elsewhere(*file, login.address, FilePath(surroundings));
+    login.elsewhere = Elsewhere(*file, login.address, LoginFile(surroundings));
   }
   if (!login.address.empty()) {
     if (absl::Status status = CheckAddress(login.address); !status.ok()) return status;
   }
   login.is_found = login.address.empty();
-  login.address = FindAddress(login.address, surroundings);
+  login.address = FindAddress(login.address, surroundings, &login.skipped);
   if (login.certificate.empty() != login.key.empty())
     return absl::InvalidArgumentError("set a certificate together with its key");
   for (const char c : login.token) {
@@ -173,15 +188,19 @@ absl::StatusOr<Login> FindLogin(const Login& given, const Surroundings& surround
     return absl::InvalidArgumentError(
         absl::StrCat("no socket of a kilnd was found, and a token is not sent to ", login.address,
                      " unless you name it: set KILN_ADDRESS=", login.address,
-                     " if that is your daemon, or name another address"));
+                     " if that is your daemon, or name another address",
+                     login.skipped.empty() ? "" : ". ", login.skipped));
   }
   return login;
 }
 
-absl::Status WithElsewhere(const absl::Status& status, const std::string& elsewhere) {
-  const bool is_about_it = absl::IsUnauthenticated(status) || absl::IsUnavailable(status);
-  if (elsewhere.empty() || !is_about_it) return status;
-  absl::Status result(status.code(), absl::StrCat(status.message(), ". ", elsewhere));
+absl::Status WithElsewhere(const absl::Status& status, const Login& login) {
+  std::string more;
+  if (absl::IsUnauthenticated(status) || absl::IsUnavailable(status)) more = login.elsewhere;
+  if (absl::IsUnavailable(status) && !login.skipped.empty())
+    absl::StrAppend(&more, more.empty() ? "" : ". ", login.skipped);
+  if (more.empty()) return status;
+  absl::Status result(status.code(), absl::StrCat(status.message(), ". ", more));
   status.ForEachPayload(
       [&](absl::string_view url, const absl::Cord& payload) { result.SetPayload(url, payload); });
   return result;

@@ -57,12 +57,12 @@ TEST(FindLogin, WhoHasATokenForAnotherAddressIsTold) {
             absl::StrCat("The \"token\" and \"ca\" in ", kFile, " are for box:1, not for other:1"));
   absl::Status failed = absl::UnauthenticatedError("who calls?");
   failed.SetPayload("type", absl::Cord("kept"));
-  const absl::Status told = WithElsewhere(failed, login->elsewhere);
+  const absl::Status told = WithElsewhere(failed, *login);
   EXPECT_EQ(told.message(), absl::StrCat("who calls?. ", login->elsewhere));
   EXPECT_EQ(told.GetPayload("type"), absl::Cord("kept"));
-  EXPECT_EQ(WithElsewhere(failed, ""), failed);
+  EXPECT_EQ(WithElsewhere(failed, Login()), failed);
   const absl::Status other = absl::NotFoundError("no such program");
-  EXPECT_EQ(WithElsewhere(other, login->elsewhere), other);
+  EXPECT_EQ(WithElsewhere(other, *login), other);
   EXPECT_EQ(FindLogin({.address = "box:1"}, Around({}, file))->elsewhere, "");
   EXPECT_EQ(FindLogin({.address = "b:1"}, Around({}, "address = \"c:1\""))->elsewhere, "");
 }
@@ -127,6 +127,20 @@ TEST(FindLogin, MistakesAreNamed) {
     const auto login = FindLogin({}, Around({}, file));
     EXPECT_THAT(std::string(login.status().message()), HasSubstr(message)) << file;
   }
+}
+
+TEST(LoginFileText, IsReadBack) {
+  const Login login{.address = "box:7433", .token = "kiln_1_2", .ca = "/ca.pem"};
+  const auto text = LoginFileText(login);
+  ASSERT_TRUE(text.ok()) << text.status();
+  const auto read = ReadLoginFile(Around({{"HOME", "/home/ann"}}, *text));
+  ASSERT_TRUE(read.ok()) << read.status();
+  EXPECT_EQ(read->address, "box:7433");
+  EXPECT_EQ(read->token, "kiln_1_2");
+  EXPECT_EQ(read->ca, "/ca.pem");
+  EXPECT_EQ(read->key, "");
+  EXPECT_EQ(LoginFileText({.token = "a\"b"}).status().code(), absl::StatusCode::kInvalidArgument);
+  EXPECT_EQ(LoginFileText({.token = "a\nb"}).status().code(), absl::StatusCode::kInvalidArgument);
 }
 
 }  // namespace

@@ -4,11 +4,14 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstdio>
 #include <cstring>
 #include <fstream>
+#include <iterator>
 #include <limits>
+#include <optional>
 #include <utility>
 
 #include "absl/strings/numbers.h"
@@ -16,41 +19,13 @@
 #include "absl/strings/strip.h"
 #include "compiler/ir/quoted.h"
 #include "proto/check/check.h"
-#include "proto/text/printable.h"
 #include "server/log/log.h"
 
 namespace kiln::auth {
 namespace {
 
-constexpr char kTimeFormat[] = "%Y-%m-%dT%H:%M:%E3SZ";
-constexpr size_t kLongestValue = 200;
-
-// Printable leaves only these two characters for JSON to escape.
-std::string Escaped(absl::string_view value) {
-  std::string out;
-  for (const char c : Printable(std::string(Shortened(std::string(value), kLongestValue)))) {
-    if (c == '"' || c == '\\') out.push_back('\\');
-    out.push_back(c);
-  }
-  return out;
-}
-
-bool TakeString(absl::string_view* rest, absl::string_view key, std::string* value) {
-  if (!absl::ConsumePrefix(rest, absl::StrCat(",\"", key, "\":\""))) return false;
-  value->clear();
-  while (!rest->empty()) {
-    char c = rest->front();
-    rest->remove_prefix(1);
-    if (c == '"') return true;
-    if (c == '\\') {
-      if (rest->empty()) return false;
-      c = rest->front();
-      rest->remove_prefix(1);
-    }
-    value->push_back(c);
-  }
-  return false;
-}
+// More than a line has.
+constexpr int64_t kPartialBytesMax = 64 << 10;
 
 // Returns the event's number, without parsing the rest of the line.
 std::optional<int64_t> NumberOf(absl::string_view line) {
@@ -73,65 +48,101 @@ void ReadEvents(std::ifstream& file, int64_t bytes, int64_t after, absl::Time si
   }
 }
 
-std::string Rotated(const std::string& path) { return absl::StrCat(path, ".1"); }
+std::string Rotated(const std::string& path) { return absl::StrCat(path, kEarlierSuffix); }
+
+std::string TextOf(std::istream& file) {
+  return {std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>()};
+}
+
+absl::Status CannotOpen(const std::string& path) {
+  return absl::UnavailableError(absl::StrCat("cannot open ", path, ": ", strerror(errno)));
+}
 
 }  // namespace
 
-std::string ToJson(const AuditEvent& event) {
-  return absl::StrCat("{\"number\":", event.number, ",\"time\":\"",
-                      absl::FormatTime(kTimeFormat, event.time, absl::UTCTimeZone()),
-                      "\",\"user\":\"", Escaped(event.user), "\",\"action\":\"",
-                      Escaped(event.action), "\",\"subject\":\"", Escaped(event.subject),
-                      "\",\"outcome\":\"", Escaped(event.outcome), "\"}");
-}
-
-std::optional<AuditEvent> FromJson(absl::string_view line) {
-  AuditEvent event;
-  if (!absl::ConsumePrefix(&line, "{\"number\":")) return std::nullopt;
-  const size_t comma = line.find(',');
-  if (comma == absl::string_view::npos || !absl::SimpleAtoi(line.substr(0, comma), &event.number))
-    return std::nullopt;
-  line.remove_prefix(comma);
-  std::string time;
-  if (!TakeString(&line, "time", &time) || !TakeString(&line, "user", &event.user) ||
-      !TakeString(&line, "action", &event.action) ||
-      !TakeString(&line, "subject", &event.subject) ||
-      !TakeString(&line, "outcome", &event.outcome) || line != "}" ||
-      !absl::ParseTime(kTimeFormat, time, absl::UTCTimeZone(), &event.time, nullptr))
-    return std::nullopt;
-  return event;
-}
-
-absl::StatusOr<std::unique_ptr<AuditLog>> AuditLog::Open(const std::string& path,
+absl::StatusOr<std::unique_ptr<AuditLog>> AuditLog::Open(const std::string& path, cache::Secret key,
                                                          int64_t bytes_max) {
-  std::unique_ptr<AuditLog> log(new AuditLog(path, bytes_max));
+  std::unique_ptr<AuditLog> log(new AuditLog(path, std::move(key), bytes_max));
   absl::MutexLock lock(&log->mutex_);
-  for (const std::string& name : {Rotated(path), path}) {
-    std::ifstream file(name);
-    for (std::string line; std::getline(file, line);)
-      if (const auto event = FromJson(line)) log->last_number_ = event->number;
-  }
   if (absl::Status status = log->OpenFile(); !status.ok()) return status;
+  log->CutPartialLine();
+  log->FindEnd();
+  if (absl::Status status = log->OpenHead(); !status.ok()) return status;
   return log;
 }
 
 AuditLog::~AuditLog() {
   absl::MutexLock lock(&mutex_);
   if (file_ >= 0) close(file_);
+  if (head_ >= 0) close(head_);
 }
 
 absl::Status AuditLog::OpenFile() {
   file_ = open(path_.c_str(), O_RDWR | O_CREAT | O_APPEND | O_NOFOLLOW | O_CLOEXEC, 0600);
   struct stat found {};
-  if (file_ < 0 || fstat(file_, &found) != 0)
-    return absl::UnavailableError(absl::StrCat("cannot open ", path_, ": ", strerror(errno)));
+  if (file_ < 0 || fstat(file_, &found) != 0) return CannotOpen(path_);
   bytes_ = found.st_size;
-  char last = '\n';
-  // If a crash left a partial line, ends it so that the next event starts a new one.
-  if (bytes_ > 0 && pread(file_, &last, 1, bytes_ - 1) == 1 && last != '\n' &&
-      write(file_, "\n", 1) == 1)
-    ++bytes_;
   return absl::OkStatus();
+}
+
+void AuditLog::CutPartialLine() {
+  const int64_t begin = std::max<int64_t>(0, bytes_ - kPartialBytesMax);
+  std::string end(static_cast<size_t>(bytes_ - begin), '\0');
+  if (pread(file_, end.data(), end.size(), begin) != static_cast<ssize_t>(end.size())) return;
+  const std::string partial = end.substr(end.rfind('\n') + 1);  // npos + 1 is 0
+  if (partial.empty()) return;
+  if (partial.size() == static_cast<size_t>(kPartialBytesMax)) {
+    // No crash has left that. The next event must not become a part of it.
+    if (write(file_, "\n", 1) == 1) ++bytes_;
+    return;
+  }
+  log::Warning("audit_line_cut", {{"file", path_}, {"line", Shown(partial)}});
+  if (ftruncate(file_, bytes_ - static_cast<int64_t>(partial.size())) == 0)
+    bytes_ -= static_cast<int64_t>(partial.size());
+}
+
+void AuditLog::FindEnd() {
+  std::ifstream earlier(Rotated(path_)), current(path_), head(path_ + kHeadSuffix);
+  AuditChain::Files files{.name = path_.substr(path_.rfind('/') + 1),
+                          .earlier = earlier ? &earlier : nullptr,
+                          .current = &current};
+  if (head) files.head = TextOf(head);
+  const AuditReport report = chain_.Verify(files);
+  end_ = report.end;
+  problem_at_start_ = report.problem;
+  if (!report.problem) return;
+  log::Error("audit_tampered", {{"file", report.problem->file},
+                                {"line", absl::StrCat(report.problem->line)},
+                                {"what", report.problem->what}});
+  // The events after the problem count, too: the next number is above all that are there.
+  for (const std::string& name : {Rotated(path_), path_}) {
+    std::ifstream file(name);
+    for (std::string line; std::getline(file, line);) {
+      const auto number = NumberOf(line);
+      if (number && *number > end_.number && FromJson(line))
+        end_ = {*number, chain_.TagIn(line).value_or(end_.tag)};
+    }
+  }
+  const auto known = files.head ? chain_.ParseHead(*files.head) : std::nullopt;
+  if (known && known->number > end_.number) end_ = *known;
+}
+
+absl::Status AuditLog::OpenHead() {
+  const std::string path = path_ + kHeadSuffix;
+  head_ = open(path.c_str(), O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0600);
+  if (head_ < 0) return CannotOpen(path);
+  // Also before the first event: a log without a head was tampered with.
+  WriteHead();
+  return absl::OkStatus();
+}
+
+// A crash leaves the old head or the new one, since a text of this size is in one sector. Not
+// flushed: an old head on disk only means that a cut of the newest events is not noticed.
+void AuditLog::WriteHead() {
+  const std::string text = chain_.HeadText(end_);
+  if (pwrite(head_, text.data(), text.size(), 0) != static_cast<ssize_t>(text.size()) ||
+      ftruncate(head_, static_cast<off_t>(text.size())) != 0)
+    log::Error("audit_failed", {{"why", strerror(errno)}, {"file", path_ + kHeadSuffix}});
 }
 
 void AuditLog::Rotate() {
@@ -145,16 +156,37 @@ void AuditLog::Validate() const {
   KILN_CHECK_GE(bytes_, 0);
   // Without a file nothing is written.
   KILN_CHECK(file_ >= 0) << path_;
+  KILN_CHECK(!end_.tag.empty()) << path_;
+}
+
+std::string AuditLog::Previous() const {
+  if (!end_.tag.empty()) return end_.tag;
+  if (bytes_ == 0) return std::string(AuditChain::kNothing);
+  // Lines of a version without a chain.
+  std::ifstream file(path_);
+  return AuditChain::SealOf(TextOf(file));
+}
+
+std::string AuditLog::NextLine(const AuditEvent& event) const {
+  return chain_.Seal(event, Previous(), /*begins_file=*/bytes_ == 0) + "\n";
 }
 
 void AuditLog::Append(AuditEvent event) {
   absl::MutexLock lock(&mutex_);
-  event.number = ++last_number_;
-  const std::string line = ToJson(event) + "\n";
+  event.number = end_.number + 1;
+  std::string line = NextLine(event);
+  if (bytes_ > 0 && bytes_ + static_cast<int64_t>(line.size()) > bytes_max_) {
+    Rotate();
+    line = NextLine(event);
+  }
   const auto size = static_cast<int64_t>(line.size());
-  if (bytes_ > 0 && bytes_ + size > bytes_max_) Rotate();
-  if (write(file_, line.data(), line.size()) == static_cast<ssize_t>(size)) {
+  // On disk before the head, which must not name an event that a power failure has taken away.
+  if (write(file_, line.data(), line.size()) == static_cast<ssize_t>(size) &&
+      fdatasync(file_) == 0) {
     bytes_ += size;
+    line.pop_back();
+    end_ = {event.number, *chain_.TagIn(line)};
+    WriteHead();
     KILN_VALIDATE(*this, 1);
     return;
   }
@@ -169,7 +201,7 @@ std::vector<AuditEvent> AuditLog::Read(int64_t after, absl::Time since, int even
   {
     // Open files stay readable even if they are renamed meanwhile.
     absl::MutexLock lock(&mutex_);
-    if (after >= last_number_) return {};
+    if (after >= end_.number) return {};
     earlier.open(Rotated(path_));
     current.open(path_);
     bytes = bytes_;
@@ -181,9 +213,27 @@ std::vector<AuditEvent> AuditLog::Read(int64_t after, absl::Time since, int even
   return events;
 }
 
+AuditReport AuditLog::Verify() const {
+  std::ifstream earlier, current, head;
+  AuditChain::Files files;
+  {
+    absl::MutexLock lock(&mutex_);
+    earlier.open(Rotated(path_));
+    current.open(path_);
+    head.open(path_ + kHeadSuffix);
+    if (head) files.head = TextOf(head);
+    files.bytes = bytes_;
+    files.known = end_;
+  }
+  files.name = path_.substr(path_.rfind('/') + 1);
+  if (earlier) files.earlier = &earlier;
+  if (current) files.current = &current;
+  return chain_.Verify(files);
+}
+
 int64_t AuditLog::last_number() const {
   absl::MutexLock lock(&mutex_);
-  return last_number_;
+  return end_.number;
 }
 
 }  // namespace kiln::auth

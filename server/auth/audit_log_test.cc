@@ -16,6 +16,14 @@ std::string NewLog() {
   return absl::StrCat(mkdtemp(pattern.data()), "/audit.jsonl");
 }
 
+cache::Secret KeyBeside(const std::string& path) {
+  return *cache::Secret::Open(std::filesystem::path(path).parent_path() / kAuditKeyFile);
+}
+
+std::unique_ptr<AuditLog> OpenLog(const std::string& path, int64_t bytes_max = 8 << 20) {
+  return *AuditLog::Open(path, KeyBeside(path), bytes_max);
+}
+
 AuditEvent Event(const std::string& subject) {
   return {0, absl::FromUnixMillis(1'700'000'000'123), "ann", "drain", subject, "ok"};
 }
@@ -49,12 +57,12 @@ TEST(AuditLog, NoValueCanForgeAnEventOrAField) {
 TEST(AuditLog, CountsOnOverRestartsAndHalfALine) {
   const std::string path = NewLog();
   {
-    auto log = *AuditLog::Open(path);
+    auto log = OpenLog(path);
     log->Append(Event("a"));
     log->Append(Event("b"));
   }
   std::ofstream(path, std::ios::app) << "{\"number\":3,\"ti";
-  auto log = *AuditLog::Open(path);
+  auto log = OpenLog(path);
   log->Append(Event("c"));
   const auto events = log->Read(0, absl::InfinitePast(), 10);
   ASSERT_EQ(events.size(), 3);
@@ -63,12 +71,14 @@ TEST(AuditLog, CountsOnOverRestartsAndHalfALine) {
   EXPECT_EQ(log->Read(1, absl::InfinitePast(), 1)[0].subject, "b");
   EXPECT_TRUE(log->Read(3, absl::InfinitePast(), 1).empty());
   EXPECT_TRUE(log->Read(0, absl::FromUnixMillis(1'700'000'000'124), 10).empty());
+  EXPECT_FALSE(log->problem_at_start());
+  EXPECT_FALSE(log->Verify().problem);
 }
 
 TEST(AuditLog, HasABound) {
   const std::string path = NewLog();
-  constexpr int64_t kBytesMax = 2000;
-  auto log = *AuditLog::Open(path, kBytesMax);
+  constexpr int64_t kBytesMax = 5000;
+  auto log = OpenLog(path, kBytesMax);
   for (int i = 0; i < 100; ++i) log->Append(Event(absl::StrCat(i)));
   EXPECT_LE(std::filesystem::file_size(path), kBytesMax);
   EXPECT_LE(std::filesystem::file_size(path + ".1"), kBytesMax);
@@ -80,8 +90,8 @@ TEST(AuditLog, HasABound) {
 
 // Also while the file is replaced by an empty one.
 TEST(AuditLog, PagesAreInOrderWhileEventsCome) {
-  constexpr int64_t kEvents = 2000;
-  auto log = *AuditLog::Open(NewLog(), 64 << 10);
+  constexpr int64_t kEvents = 500;
+  auto log = OpenLog(NewLog(), 16 << 10);
   std::thread writer([&] {
     for (int64_t i = 0; i < kEvents; ++i) log->Append(Event("cpu:0"));
   });

@@ -41,6 +41,7 @@ constexpr MethodRule kTable[] = {
     {"/kiln.v1.AdminService/SetQuota", Role::kAdmin},
     {"/kiln.v1.AdminService/ListQuotas", Role::kViewer},
     {"/kiln.v1.AdminService/ListAuditEvents", Role::kAdmin},
+    {"/kiln.v1.AdminService/VerifyAuditLog", Role::kAdmin},
     {"/grpc.health.v1.Health/Check", Role::kViewer},
     {"/grpc.health.v1.Health/Watch", Role::kViewer},
     {"/grpc.reflection.v1alpha.ServerReflection/ServerReflectionInfo", Role::kViewer},

@@ -169,6 +169,12 @@ absl::StatusOr<std::unique_ptr<UserStore>> UserStore::Open(const std::string& pa
   if (!std::filesystem::exists(path)) {
     if (absl::Status status = state::WriteLines(path, kHeader, {}); !status.ok()) return status;
   }
+  auto users = Read(path);
+  if (!users.ok()) return users.status();
+  return std::unique_ptr<UserStore>(new UserStore(path, users_max, *std::move(users)));
+}
+
+absl::StatusOr<UserStore::Users> UserStore::Read(const std::string& path) {
   const bool is_before = HasHeader(path, kHeaderBefore);
   const auto lines = state::ReadLines(path, is_before ? kHeaderBefore : kHeader);
   if (!lines.ok()) return lines.status();
@@ -179,7 +185,25 @@ absl::StatusOr<std::unique_ptr<UserStore>> UserStore::Open(const std::string& pa
     if (!user) return state::Damaged(path);
     users[user->name] = *std::move(user);
   }
-  return std::unique_ptr<UserStore>(new UserStore(path, users_max, std::move(users)));
+  return users;
+}
+
+absl::StatusOr<std::vector<std::string>> UserStore::Reload() {
+  absl::MutexLock lock(&mutex_);
+  // No file means no users, and no users would let everybody in.
+  if (!std::filesystem::exists(path_))
+    return absl::NotFoundError(absl::StrCat("there is no ", path_));
+  auto users = Read(path_);
+  if (!users.ok()) return users.status();
+  std::vector<std::string> gone;
+  for (const auto& [name, user] : users_) {
+    const auto found = users->find(name);
+    if (!user.revoked && (found == users->end() || found->second.revoked)) gone.push_back(name);
+  }
+  users_ = *std::move(users);
+  ++version_;
+  KILN_VALIDATE(*this, users_.size());
+  return gone;
 }
 
 absl::Status UserStore::CheckNotLost(const std::string& path, const std::string& made_later) {

@@ -68,6 +68,10 @@ class UserStore {
   static absl::StatusOr<std::unique_ptr<UserStore>> Open(const std::string& path,
                                                          int users_max = 4096);
 
+  // Reads the file again, which another program has replaced. Returns the names of users who were
+  // revoked or removed by that. NOT_FOUND, DATA_LOSS, UNAVAILABLE: the users stay as they are.
+  absl::StatusOr<std::vector<std::string>> Reload() ABSL_LOCKS_EXCLUDED(mutex_);
+
   // DATA_LOSS: the file `path` does not exist, but the file `made_later` does, which the daemon
   // creates after it.
   static absl::Status CheckNotLost(const std::string& path, const std::string& made_later);
@@ -106,6 +110,7 @@ class UserStore {
   using Users = std::map<std::string, StoredUser>;
   UserStore(std::string path, int users_max, Users users)
       : path_(std::move(path)), users_max_(users_max), users_(std::move(users)) {}
+  static absl::StatusOr<Users> Read(const std::string& path);
   absl::Status Replace(Users users) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void Validate() const ABSL_SHARED_LOCKS_REQUIRED(mutex_);
 

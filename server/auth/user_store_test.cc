@@ -1,6 +1,7 @@
 #include "server/auth/user_store.h"
 
 #include <cstdlib>
+#include <filesystem>
 #include <fstream>
 
 #include "absl/strings/str_cat.h"
@@ -189,6 +190,38 @@ TEST(UserStore, RefusesNamesThatCouldPassForSomethingElse) {
     EXPECT_EQ(CheckUserName(name).code(), absl::StatusCode::kInvalidArgument) << name;
   EXPECT_TRUE(CheckUserName(std::string(64, 'a')).ok());
   EXPECT_FALSE(CheckUserName(std::string(65, 'a')).ok());
+}
+
+TEST(UserStore, ReadsAReplacedFileAgain) {
+  const std::string path = NewFile(), other = NewFile();
+  auto store = *UserStore::Open(path);
+  ASSERT_TRUE(store->Add(Ann()).ok());
+  StoredUser bob = Ann();
+  bob.name = "bob";
+  bob.tokens = {Token("id2")};
+  ASSERT_TRUE(store->Add(bob).ok());
+  const int64_t version = store->version();
+  EXPECT_THAT(*store->Reload(), ::testing::IsEmpty());
+  {
+    auto written = *UserStore::Open(other);
+    StoredUser eve = Ann();
+    eve.name = "eve";
+    eve.tokens = {Token("id3")};
+    ASSERT_TRUE(written->Add(eve).ok());
+    ASSERT_TRUE(written->Add(bob).ok());
+    ASSERT_TRUE(written->Revoke("bob", absl::FromUnixSeconds(200)).ok());
+  }
+  std::filesystem::copy_file(other, path, std::filesystem::copy_options::overwrite_existing);
+  EXPECT_THAT(*store->Reload(), ::testing::UnorderedElementsAre("ann", "bob"));
+  EXPECT_GT(store->version(), version);
+  EXPECT_TRUE(store->FindByToken("id3"));
+  EXPECT_FALSE(store->FindByToken("id1"));
+  // An unreadable file changes nothing.
+  std::ofstream(path) << "kiln users 3\nmallory admin";
+  EXPECT_EQ(store->Reload().status().code(), absl::StatusCode::kDataLoss);
+  std::filesystem::remove(path);
+  EXPECT_EQ(store->Reload().status().code(), absl::StatusCode::kNotFound);
+  EXPECT_TRUE(store->FindByToken("id3"));
 }
 
 }  // namespace

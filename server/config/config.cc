@@ -1,14 +1,17 @@
 #include "server/config/config.h"
 
 #include <cstdlib>
+#include <filesystem>
 #include <fstream>
 #include <sstream>
+#include <system_error>
 #include <utility>
 
 #include "absl/strings/match.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "absl/strings/str_split.h"
 #include "absl/strings/strip.h"
 #include "proto/text/byte_count.h"
 #include "server/clock/day_hours.h"
@@ -62,9 +65,21 @@ std::optional<Value> ValueOf(const toml::node& node, Type type) {
   }
 }
 
-absl::Status ErrorAt(const std::string& file, uint32_t line, const std::string& what) {
-  return absl::InvalidArgumentError(absl::StrCat(file, ":", line, ": ", what));
-}
+// Separates problems in a message; no message of one has it.
+constexpr char kBetween[] = "; also: ";
+
+// A file that is being applied.
+struct Reading {
+  const std::string& file;
+  Config* config;
+  Origins* origins;  // may be null
+  std::vector<std::string> problems{};
+
+  std::string At(uint32_t line) const { return absl::StrCat(file, ":", line); }
+  void Problem(uint32_t line, const std::string& what) {
+    problems.push_back(absl::StrCat(At(line), ": ", what));
+  }
+};
 
 std::string KnownPaths() {
   std::vector<absl::string_view> paths;
@@ -73,28 +88,24 @@ std::string KnownPaths() {
   return absl::StrJoin(paths, ", ");
 }
 
-absl::Status ApplyTable(const toml::table& table, const std::string& prefix,
-                        const std::string& file, Config* config) {
+void ApplyTable(const toml::table& table, const std::string& prefix, Reading* reading) {
   for (const auto& [key, node] : table) {
     // "devices.use" for the key "use" of the section "devices".
     const std::string path = absl::StrCat(prefix, std::string(key.str()));
     const uint32_t line = key.source().begin.line;
     const Key* known = FindKey(&Key::path, path);
     if (node.is_table() && IsSection(path)) {
-      if (absl::Status status = ApplyTable(*node.as_table(), absl::StrCat(path, "."), file, config);
-          !status.ok()) {
-        return status;
-      }
+      ApplyTable(*node.as_table(), absl::StrCat(path, "."), reading);
     } else if (known == nullptr) {
-      return ErrorAt(file, line,
-                     absl::StrCat("unknown key \"", path, "\"; known keys: ", KnownPaths()));
+      reading->Problem(line,
+                       absl::StrCat("unknown key \"", path, "\"; known keys: ", KnownPaths()));
     } else if (auto value = ValueOf(node, TypeOf(*known))) {
-      Set(*known, *std::move(value), config);
+      Set(*known, *std::move(value), reading->config);
+      if (reading->origins != nullptr) (*reading->origins)[LabelOf(*known)] = reading->At(line);
     } else {
-      return ErrorAt(file, line, absl::StrCat("\"", path, "\" must be ", Wanted(TypeOf(*known))));
+      reading->Problem(line, absl::StrCat("\"", path, "\" must be ", Wanted(TypeOf(*known))));
     }
   }
-  return absl::OkStatus();
 }
 
 // Checks the form only; the server finds out whether it can listen there.
@@ -136,55 +147,70 @@ Config Defaults(const Environment& environment, int user_id) {
   return config;
 }
 
-absl::Status ApplyToml(const std::string& text, const std::string& file, Config* config) {
+absl::Status ApplyToml(const std::string& text, const std::string& file, Config* config,
+                       Origins* origins) {
+  Reading reading{file, config, origins};
   const toml::parse_result parsed = toml::parse(text, file);
-  if (!parsed) {
-    return ErrorAt(file, parsed.error().source().begin.line,
-                   std::string(parsed.error().description()));
+  if (parsed) {
+    ApplyTable(parsed.table(), "", &reading);
+  } else {
+    reading.Problem(parsed.error().source().begin.line, std::string(parsed.error().description()));
   }
-  return ApplyTable(parsed.table(), "", file, config);
+  return Joined(reading.problems);
 }
 
-absl::Status ApplyFile(const std::string& path, Config* config) {
+absl::Status ApplyFile(const std::string& path, Config* config, Origins* origins) {
   std::ifstream stream(path);
-  if (!stream) return absl::NotFoundError(absl::StrCat("cannot read the configuration ", path));
+  std::error_code ignored;
+  // A folder can be opened, and reads as if it was empty.
+  if (!stream || std::filesystem::is_directory(path, ignored))
+    return absl::NotFoundError(absl::StrCat("cannot read the configuration ", path));
   std::stringstream text;
   text << stream.rdbuf();
-  return ApplyToml(text.str(), path, config);
+  return ApplyToml(text.str(), path, config, origins);
 }
 
-absl::Status Check(const Config& config) {
-  if (config.listen.empty()) return absl::InvalidArgumentError("listen: give at least one address");
+std::vector<std::string> Problems(const Config& config) {
+  std::vector<std::string> problems;
+  if (config.listen.empty()) problems.push_back("listen: give at least one address");
   for (const std::string& address : config.listen) {
-    if (!IsAddress(address)) {
-      return absl::InvalidArgumentError(
-          absl::StrCat("listen: \"", address,
-                       "\" is neither unix:PATH nor host:port with a port of 0 to 65535"));
-    }
+    if (IsAddress(address)) continue;
+    problems.push_back(absl::StrCat(
+        "listen: \"", address, "\" is neither unix:PATH nor host:port with a port of 0 to 65535"));
   }
   if (!config.metrics_listen.empty() &&
-      (absl::StartsWith(config.metrics_listen, "unix:") || !IsAddress(config.metrics_listen))) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("metrics: \"", config.metrics_listen, "\" is not host:port"));
-  }
+      (absl::StartsWith(config.metrics_listen, "unix:") || !IsAddress(config.metrics_listen)))
+    problems.push_back(absl::StrCat("metrics: \"", config.metrics_listen, "\" is not host:port"));
   if (!ParseDayHours(config.idle_tuning_hours)) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("tuner.hours: \"", config.idle_tuning_hours,
-                     "\" is not allowed; give two hours of 0 to 24, such as \"22-6\""));
+    problems.push_back(absl::StrCat("tuner.hours: \"", config.idle_tuning_hours,
+                                    "\" is not allowed; give two hours of 0 to 24, such as "
+                                    "\"22-6\""));
   }
   log::Level level;
   if (!log::ParseLevel(config.log_level, &level)) {
-    return absl::InvalidArgumentError(absl::StrCat(
-        "log_level: \"", config.log_level, "\" is not allowed; use debug, info, warning or error"));
+    problems.push_back(absl::StrCat("log_level: \"", config.log_level,
+                                    "\" is not allowed; use debug, info, warning or error"));
   }
   for (const Key& key : Keys()) {
     const Value value = Get(key, config);
     const auto* number = std::get_if<int64_t>(&value);
     if (number == nullptr || IsInRange(key, *number)) continue;
-    return absl::InvalidArgumentError(
+    problems.push_back(
         absl::StrCat(LabelOf(key), ": ", *number, " is out of range; allowed is ", RangeText(key)));
   }
-  return absl::OkStatus();
+  return problems;
+}
+
+absl::Status Check(const Config& config) { return Joined(Problems(config)); }
+
+absl::Status Joined(const std::vector<std::string>& problems) {
+  if (problems.empty()) return absl::OkStatus();
+  return absl::InvalidArgumentError(absl::StrJoin(problems, kBetween));
+}
+
+std::vector<std::string> Parted(const absl::Status& status) {
+  if (status.ok()) return {};
+  return absl::StrSplit(status.message(), kBetween);
 }
 
 }  // namespace kiln::config

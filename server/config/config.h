@@ -12,6 +12,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <map>
 #include <optional>
 #include <string>
 #include <vector>
@@ -35,6 +36,17 @@ struct Config {
   std::string state_folder;
   bool system_users = false;
   bool new_token_key = false;
+  // Instead of serving, kilnd does one of these and ends (server/one_shot.h).
+  bool check_config = false;
+  bool print_config = false;
+  bool verify_audit = false;
+  std::string export_state;  // the file to write
+  std::string import_state;  // the file to read
+  // For these two.
+  std::string state_key_file;
+  bool with_sessions = false;
+  bool overwrite = false;
+
   std::string tls_certificate;  // empty: no TLS
   std::string tls_key;
   std::string tls_client_ca;
@@ -81,14 +93,27 @@ Environment ProcessEnvironment();
 // The configuration without a file and flags.
 Config Defaults(const Environment& environment, int user_id);
 
-// Overrides `config` with a file's text. INVALID_ARGUMENT: "file:line: the error".
-absl::Status ApplyToml(const std::string& text, const std::string& file, Config* config);
-// The same with the file's content. NOT_FOUND if it cannot be read.
-absl::Status ApplyFile(const std::string& path, Config* config);
+// Where each value comes from, by the key's label (LabelOf): "FILE:LINE" or "--FLAG"; a default is
+// missing.
+using Origins = std::map<std::string, std::string>;
 
-// INVALID_ARGUMENT for values that are invalid from any source: a malformed address, or a number
-// that is not in its range.
+// Overrides `config` with a file's text, as far as it has no mistakes. INVALID_ARGUMENT:
+// "file:line: the error" of each mistake, joined by "; ". Adds to `origins` if it is not null.
+absl::Status ApplyToml(const std::string& text, const std::string& file, Config* config,
+                       Origins* origins = nullptr);
+// The same with the file's content. NOT_FOUND if it cannot be read.
+absl::Status ApplyFile(const std::string& path, Config* config, Origins* origins = nullptr);
+
+// Returns what is invalid from any source: a malformed address, or a number that is not in its
+// range.
+std::vector<std::string> Problems(const Config& config);
+// INVALID_ARGUMENT with all of them, joined by "; ".
 absl::Status Check(const Config& config);
+
+// Joins problems to one status; OK if there are none.
+absl::Status Joined(const std::vector<std::string>& problems);
+// The problems of such a status.
+std::vector<std::string> Parted(const absl::Status& status);
 
 }  // namespace kiln::config
 

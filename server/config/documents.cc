@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
 #include "server/config/config.h"
@@ -21,11 +22,23 @@ const Config& SymbolicDefaults() {
   return defaults;
 }
 
-std::string QuotedText(const std::string& text) { return absl::StrCat("\"", text, "\""); }
+// TOML's basic string.
+std::string QuotedText(const std::string& text) {
+  std::string quoted = "\"";
+  for (const char c : text) {
+    if (c == '"' || c == '\\') quoted.push_back('\\');
+    if (static_cast<unsigned char>(c) < 0x20 || c == 0x7f) {
+      absl::StrAppendFormat(&quoted, "\\u%04X", static_cast<unsigned char>(c));
+    } else {
+      quoted.push_back(c);
+    }
+  }
+  return absl::StrCat(quoted, "\"");
+}
 
 // As TOML writes it.
-std::string DefaultText(const Key& key) {
-  const Value value = Get(key, SymbolicDefaults());
+std::string ValueText(const Key& key, const Config& config) {
+  const Value value = Get(key, config);
   if (const auto* text = std::get_if<std::string>(&value)) return QuotedText(*text);
   if (const auto* is_on = std::get_if<bool>(&value)) return *is_on ? "true" : "false";
   if (const auto* number = std::get_if<int64_t>(&value))
@@ -35,6 +48,8 @@ std::string DefaultText(const Key& key) {
     quoted.push_back(QuotedText(text));
   return absl::StrCat("[", absl::StrJoin(quoted, ", "), "]");
 }
+
+std::string DefaultText(const Key& key) { return ValueText(key, SymbolicDefaults()); }
 
 bool IsNumeric(const Key& key) {
   return TypeOf(key) == Type::kNumber || TypeOf(key) == Type::kBytes;
@@ -82,7 +97,10 @@ std::string Row(const Key& key, absl::string_view place) {
       absl::StrJoin(
           {InCode(place), InCode(key.flag.empty() ? "" : absl::StrCat("--", key.flag)),
            UnitText(key), InCode(DefaultText(key)), IsNumeric(key) ? RangeText(key) : std::string(),
-           std::string(key.names_reloaded_file ? "the file" : "no"), MeaningText(key)},
+           std::string(key.reloads               ? "yes"
+                       : key.names_reloaded_file ? "the file"
+                                                 : "no"),
+           MeaningText(key)},
           " | "),
       " |\n");
 }
@@ -113,8 +131,13 @@ The table `[cache]` of the file has the keys of the section `[cache]` below. The
 
 A flag with an empty value is as if it was not given. In defaults, `$NAME` stands for the value of an environment variable.
 
-Values are read when the daemon starts. To apply others, start it again: sessions are kept ([Restarts and lost
-connections](design/restarts.md)). "reloaded: the file" means that the file that the key names is read again when it changes.
+`kilnd --check_config` checks a configuration and the files that it names, and prints all problems at once. `kilnd
+--print_config` prints all values and where each comes from.
+
+Values are read when the daemon starts. On SIGHUP (`systemctl reload kilnd`) it reads the file again and applies the keys with
+"reloaded: yes"; its log names other keys that have changed, for which it must be started again: sessions are kept ([Restarts and
+lost connections](design/restarts.md)). "reloaded: the file" means that the file that the key names is read again when it changes.
+[Operating](guides/operating.md#reload) says what else is read again.
 )";
 
 }  // namespace
@@ -147,6 +170,24 @@ std::string ReferencePage() {
     for (const Key* key : KeysOf(section)) page += Row(*key, NameOf(*key));
   }
   return page;
+}
+
+std::string ConfigText(const Config& config, const Origins& origins) {
+  const auto line = [&](const Key& key, const std::string& begin) {
+    const auto found = origins.find(LabelOf(key));
+    return absl::StrCat(begin, " = ", ValueText(key, config), "  # ",
+                        found == origins.end() ? "default" : found->second, "\n");
+  };
+  std::string text = "# The values with which this kilnd starts, and where each comes from.\n";
+  for (const Key& key : Keys())
+    if (key.path.empty() && origins.contains(LabelOf(key)))
+      text += line(key, absl::StrCat("# --", key.flag));
+  for (const Section& section : Sections()) {
+    absl::StrAppend(&text, "\n");
+    if (!section.name.empty()) absl::StrAppend(&text, "[", section.name, "]\n");
+    for (const Key* key : KeysOf(section)) text += line(*key, std::string(NameOf(*key)));
+  }
+  return text;
 }
 
 std::string ExampleFile() {

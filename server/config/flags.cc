@@ -1,8 +1,6 @@
 #include "server/config/flags.h"
 
 #include <algorithm>
-#include <cstdlib>
-#include <iostream>
 #include <iterator>
 #include <optional>
 #include <string>
@@ -15,7 +13,6 @@
 #include "absl/strings/str_split.h"
 #include "absl/strings/strip.h"
 #include "proto/text/byte_count.h"
-#include "server/config/documents.h"
 #include "server/config/keys.h"
 
 namespace kiln::config {
@@ -51,14 +48,18 @@ absl::StatusOr<std::pair<const Key*, std::optional<std::string>>> ParseWord(
   return std::pair(key, "false");
 }
 
-absl::StatusOr<std::vector<GivenFlag>> ParseWords(const std::vector<std::string>& words) {
+std::vector<GivenFlag> ParseWords(const std::vector<std::string>& words,
+                                  std::vector<std::string>* problems) {
   std::vector<GivenFlag> flags;
   for (size_t i = 0; i < words.size(); ++i) {
     auto flag = ParseWord(words[i]);
-    if (!flag.ok()) return flag.status();
-    if (!flag->second && ++i < words.size()) flag->second = words[i];
-    if (!flag->second) return BadCommandLine("a value must follow", words[i - 1]);
-    flags.push_back({flag->first, *std::move(flag->second)});
+    if (flag.ok() && !flag->second && ++i < words.size()) flag->second = words[i];
+    if (flag.ok() && !flag->second) flag = BadCommandLine("a value must follow", words[i - 1]);
+    if (flag.ok()) {
+      flags.push_back({flag->first, *std::move(flag->second)});
+    } else {
+      problems->push_back(std::string(flag.status().message()));
+    }
   }
   return flags;
 }
@@ -86,51 +87,54 @@ std::optional<Value> Parse(const Key& key, const std::string& text) {
   }
 }
 
-absl::Status ApplyFlags(const std::vector<GivenFlag>& flags, Config* config) {
+void ApplyFlags(const std::vector<GivenFlag>& flags, Loaded* loaded) {
   std::vector<const Key*> seen;
   for (const auto& [key, text] : flags) {
     if (text.empty()) continue;
     auto value = Parse(*key, text);
     if (!value) {
-      return absl::InvalidArgumentError(
+      loaded->problems.push_back(
           absl::StrCat("--", key->flag, ": \"", text, "\" is not ", Wanted(TypeOf(*key))));
+      continue;
     }
     if (key->flag_adds && absl::c_linear_search(seen, key)) {
-      auto list = std::get<std::vector<std::string>>(Get(*key, *config));
+      auto list = std::get<std::vector<std::string>>(Get(*key, loaded->config));
       absl::c_move(std::get<std::vector<std::string>>(*value), std::back_inserter(list));
       value = std::move(list);
     }
     seen.push_back(key);
-    Set(*key, *std::move(value), config);
+    Set(*key, *std::move(value), &loaded->config);
+    loaded->origins[LabelOf(*key)] = absl::StrCat("--", key->flag);
   }
-  return absl::OkStatus();
 }
 
 }  // namespace
 
+Loaded Load(int argc, char** argv, const Environment& environment, int user_id) {
+  Loaded loaded{Defaults(environment, user_id), {}, {}};
+  const std::vector<GivenFlag> flags =
+      ParseWords({argv + std::min(argc, 1), argv + argc}, &loaded.problems);
+  // The file comes first, because the other flags override it.
+  for (const auto& [key, text] : flags)
+    if (key->flag == "config") loaded.config.file = text;
+  if (!loaded.config.file.empty()) {
+    const std::string file = loaded.config.file;
+    for (std::string& problem : Parted(ApplyFile(file, &loaded.config, &loaded.origins)))
+      loaded.problems.push_back(std::move(problem));
+  }
+  ApplyFlags(flags, &loaded);
+  // In the file, "" means no metrics, but an empty flag means that it was not given.
+  if (loaded.config.metrics_listen == "none") loaded.config.metrics_listen.clear();
+  for (std::string& problem : Problems(loaded.config))
+    loaded.problems.push_back(std::move(problem));
+  return loaded;
+}
+
 absl::StatusOr<Config> FromCommandLine(int argc, char** argv, const Environment& environment,
                                        int user_id) {
-  const std::vector<std::string> words(argv + std::min(argc, 1), argv + argc);
-  for (const std::string& word : words) {
-    if (word != "--help" && word != "-help") continue;
-    std::cout << HelpText() << std::flush;
-    std::exit(0);
-  }
-  const auto flags = ParseWords(words);
-  if (!flags.ok()) return flags.status();
-  Config config = Defaults(environment, user_id);
-  // The file comes first, because the other flags override it.
-  for (const auto& [key, text] : *flags)
-    if (key->flag == "config") config.file = text;
-  if (!config.file.empty()) {
-    const std::string file = config.file;
-    if (absl::Status status = ApplyFile(file, &config); !status.ok()) return status;
-  }
-  if (absl::Status status = ApplyFlags(*flags, &config); !status.ok()) return status;
-  // In the file, "" means no metrics, but an empty flag means that it was not given.
-  if (config.metrics_listen == "none") config.metrics_listen.clear();
-  if (absl::Status status = Check(config); !status.ok()) return status;
-  return config;
+  Loaded loaded = Load(argc, argv, environment, user_id);
+  if (absl::Status status = Joined(loaded.problems); !status.ok()) return status;
+  return std::move(loaded.config);
 }
 
 }  // namespace kiln::config

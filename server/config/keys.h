@@ -40,6 +40,7 @@ struct Key {
   absl::string_view zero{};  // the meaning of 0, which is then allowed even below `min`
   bool flag_adds = false;  // each occurrence of the flag adds to the list; else the last one counts
   bool names_reloaded_file = false;  // the daemon reads the file again when it changes
+  bool reloads = false;              // SIGHUP applies another value
 };
 
 // A table of the file: "[cache]".
@@ -69,6 +70,9 @@ absl::string_view Wanted(Type type);
 Value Get(const Key& key, const Config& config);
 // Requires: the value has the key's type, and a number fits an int.
 void Set(const Key& key, Value value, Config* config);
+
+// Returns the keys whose values differ.
+std::vector<const Key*> Differences(const Config& one, const Config& other);
 
 // Returns whether the range of the key includes the number.
 bool IsInRange(const Key& key, int64_t number);

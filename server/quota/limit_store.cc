@@ -40,6 +40,12 @@ std::optional<std::pair<std::string, LimitStore::Overrides>> FromLine(const std:
 
 absl::StatusOr<std::unique_ptr<LimitStore>> LimitStore::Open(const std::string& path,
                                                              Limits defaults, size_t users_max) {
+  auto users = Read(path);
+  if (!users.ok()) return users.status();
+  return std::unique_ptr<LimitStore>(new LimitStore(path, defaults, users_max, *std::move(users)));
+}
+
+absl::StatusOr<LimitStore::Users> LimitStore::Read(const std::string& path) {
   const auto lines = state::ReadLines(path, kHeader);
   if (!lines.ok()) return lines.status();
   Users users;
@@ -48,12 +54,22 @@ absl::StatusOr<std::unique_ptr<LimitStore>> LimitStore::Open(const std::string& 
     if (!entry) return state::Damaged(path);
     users.insert(*std::move(entry));
   }
-  return std::unique_ptr<LimitStore>(new LimitStore(path, defaults, users_max, std::move(users)));
+  return users;
+}
+
+absl::Status LimitStore::Reload(Limits defaults) {
+  absl::MutexLock lock(&mutex_);
+  defaults_ = defaults;
+  auto users = Read(path_);
+  if (!users.ok()) return users.status();
+  users_ = *std::move(users);
+  KILN_VALIDATE(*this, users_.size());
+  return absl::OkStatus();
 }
 
 Limits LimitStore::LimitsOf(const std::string& user) const {
-  Limits limits = defaults_;
   absl::MutexLock lock(&mutex_);
+  Limits limits = defaults_;
   const auto found = users_.find(user);
   if (found == users_.end()) return limits;
   for (const auto& [resource, limit] : found->second) limits[resource] = limit;

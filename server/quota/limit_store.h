@@ -30,6 +30,10 @@ class LimitStore {
   static absl::StatusOr<std::unique_ptr<LimitStore>> Open(const std::string& path, Limits defaults,
                                                           size_t users_max = 4096);
 
+  // Reads the file again, which another program may have replaced, and sets the limits of users
+  // without other limits. On an error of the file, which it returns, only the latter.
+  absl::Status Reload(Limits defaults) ABSL_LOCKS_EXCLUDED(mutex_);
+
   Limits LimitsOf(const std::string& user) const ABSL_LOCKS_EXCLUDED(mutex_);
   // Empty if all limits are the defaults.
   Overrides OverridesOf(const std::string& user) const ABSL_LOCKS_EXCLUDED(mutex_);
@@ -42,16 +46,17 @@ class LimitStore {
   using Users = std::map<std::string, Overrides>;
   LimitStore(std::string path, Limits defaults, size_t users_max, Users users)
       : path_(std::move(path)),
-        defaults_(defaults),
         users_max_(users_max),
+        defaults_(defaults),
         users_(std::move(users)) {}
 
+  static absl::StatusOr<Users> Read(const std::string& path);
   void Validate() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
   const std::string path_;
-  const Limits defaults_;
   const size_t users_max_;
   mutable absl::Mutex mutex_;
+  Limits defaults_ ABSL_GUARDED_BY(mutex_);
   // Without users who have only defaults. A file may have more than `users_max_`.
   Users users_ ABSL_GUARDED_BY(mutex_);
 };

@@ -55,6 +55,25 @@ TEST(LimitStore, TheDefaultComesBack) {
   EXPECT_THAT(store->List(), IsEmpty());
 }
 
+TEST(LimitStore, ReadsAReplacedFileAgain) {
+  const std::string path = NewFile();
+  auto store = *LimitStore::Open(path, Limits());
+  {
+    auto other = *LimitStore::Open(path, Limits());
+    ASSERT_TRUE(other->Set("ann", {{Resource::kBuffers, 7}}).ok());
+  }
+  EXPECT_EQ(store->LimitsOf("ann"), Limits());
+  ASSERT_TRUE(store->Reload(Defaults()).ok());
+  EXPECT_EQ(store->LimitsOf("ann")[Resource::kBuffers], 7);
+  EXPECT_EQ(store->LimitsOf("ann")[Resource::kSessions], 5);
+  std::ofstream(path) << "garbage";
+  Limits other;
+  other[Resource::kSessions] = 6;
+  EXPECT_EQ(store->Reload(other).code(), absl::StatusCode::kDataLoss);
+  EXPECT_EQ(store->LimitsOf("ann")[Resource::kBuffers], 7);
+  EXPECT_EQ(store->LimitsOf("ann")[Resource::kSessions], 6);
+}
+
 TEST(LimitStore, HasABound) {
   auto store = *LimitStore::Open(NewFile(), Limits(), /*users_max=*/1);
   ASSERT_TRUE(store->Set("ann", {{Resource::kSessions, 1}}).ok());

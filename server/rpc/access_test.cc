@@ -72,7 +72,8 @@ class AccessTest : public ::testing::Test {
   auth::Authenticator users_{{.store = store_.get(),
                               .key = *cache::Secret::Open(folder_ + "/key"),
                               .now = [] { return absl::Now(); }}};
-  std::unique_ptr<auth::AuditLog> audit_ = *auth::AuditLog::Open(folder_ + "/audit");
+  std::unique_ptr<auth::AuditLog> audit_ =
+      *auth::AuditLog::Open(folder_ + "/audit", *cache::Secret::Open(folder_ + "/audit_key"));
   Access access_{{&users_, audit_.get(), &metrics_, SystemClock()}};
   int accepted_ = 0;
   std::shared_ptr<grpc::AuthMetadataProcessor> processor_ =

@@ -9,6 +9,7 @@
 #include <fstream>
 
 #include "absl/cleanup/cleanup.h"
+#include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "proto/check/check.h"
 #include "server/errors/errors.h"
@@ -31,6 +32,32 @@ absl::Status Damaged(const std::string& path) {
       path, " is damaged; restore it from a backup, or remove it and enter its content again"));
 }
 
+namespace {
+
+// Returns the number at the end of a header; 0: there is none.
+int VersionIn(const std::string& header) {
+  int version = 0;
+  const size_t blank = header.rfind(' ');
+  return blank != std::string::npos && absl::SimpleAtoi(header.substr(blank + 1), &version)
+             ? version
+             : 0;
+}
+
+// DATA_LOSS. The first line is not the header.
+absl::Status AnotherHeader(const std::string& path, const std::string& line,
+                           const std::string& header) {
+  const std::string table = header.substr(0, header.rfind(' ') + 1);
+  const bool is_newer =
+      line.size() < 80 && line.rfind(table, 0) == 0 && VersionIn(line) > VersionIn(header);
+  if (!is_newer) return Damaged(path);
+  return absl::DataLossError(
+      absl::StrCat(path, " was written by a newer version of Kiln: it is \"", line,
+                   "\", and this version reads \"", header,
+                   "\". Start the newer version, or restore a backup that this one has written"));
+}
+
+}  // namespace
+
 absl::StatusOr<std::vector<std::string>> ReadLines(const std::string& path,
                                                    const std::string& header) {
   std::vector<std::string> lines;
@@ -40,7 +67,8 @@ absl::StatusOr<std::vector<std::string>> ReadLines(const std::string& path,
     return lines;
   }
   std::string line;
-  if (!std::getline(stream, line) || line != header) return Damaged(path);
+  if (!std::getline(stream, line)) return Damaged(path);
+  if (line != header) return AnotherHeader(path, line, header);
   while (std::getline(stream, line)) lines.push_back(line);
   if (stream.bad()) return Failed("read", path);
   // A truncated file, even if cut between two lines, lacks the last line or has the wrong number.

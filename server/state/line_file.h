@@ -12,7 +12,8 @@
 namespace kiln::state {
 
 // Returns the lines after the header; none if there is no file. DATA_LOSS: the first line is not
-// `header`, or lines are missing; see Damaged. UNAVAILABLE, reason STATE_FOLDER: it cannot be read.
+// `header`, or lines are missing; see Damaged. A header of a later version is named. UNAVAILABLE,
+// reason STATE_FOLDER: it cannot be read.
 absl::StatusOr<std::vector<std::string>> ReadLines(const std::string& path,
                                                    const std::string& header);
 

@@ -38,7 +38,13 @@ TEST(LineFile, WhatIsWrittenIsRead) {
 TEST(LineFile, AnotherHeaderIsDamage) {
   const std::string path = NewFolder() + "/table";
   ASSERT_TRUE(WriteLines(path, "table 2", {"a"}).ok());
-  EXPECT_EQ(ReadLines(path, "table 1").status(), Damaged(path));
+  EXPECT_EQ(ReadLines(path, "table 3").status(), Damaged(path));
+  EXPECT_EQ(ReadLines(path, "other 1").status(), Damaged(path));
+  const absl::Status newer = ReadLines(path, "table 1").status();
+  EXPECT_EQ(newer.code(), absl::StatusCode::kDataLoss);
+  EXPECT_THAT(std::string(newer.message()),
+              ::testing::HasSubstr("newer version of Kiln: it is \"table 2\", and this version "
+                                   "reads \"table 1\""));
   std::ofstream(path).close();
   EXPECT_EQ(ReadLines(path, "table 2").status().code(), absl::StatusCode::kDataLoss);
 }

@@ -77,7 +77,7 @@ def test_explain():
     with Kilnd(threads=2) as daemon:
         assert run_client(daemon) == pytest.approx(RESULTS)
         text = output(KILN, "explain", "layer", daemon=daemon)
-    parts = ["== passes", "== graph", "== fused kernels", "== queue", "== time per kernel", ": loops", ": schedule", ": source",
+    parts = ["== time per kernel", "== passes", "== graph", "== fused kernels", "== queue", ": loops", ": schedule", ": source",
              ": assembly"]
     at = [text.find(part) for part in parts]
     assert -1 not in at and at == sorted(at), dict(zip(parts, at))

@@ -440,7 +440,7 @@ TEST_F(ExamplesTest, StateTables) {
 }
 
 TEST_F(ExamplesTest, AuditLog) {
-  auto log = auth::AuditLog::Open(folder_ + "/audit.jsonl", 1 << 20);
+  auto log = auth::AuditLog::Open(folder_ + "/audit.jsonl", *secret_, 1 << 20);
   ASSERT_TRUE(log.ok());
   for (const char* subject : {"ann", "a \"name\"\n"}) {
     (*log)->Append({.time = absl::FromUnixMillis(1'700'000'000'123),
@@ -450,6 +450,7 @@ TEST_F(ExamplesTest, AuditLog) {
                     .outcome = "ok"});
   }
   ExpectExample("audit.jsonl", Content(folder_ + "/audit.jsonl"));
+  ExpectExample("audit.jsonl.head", Content(folder_ + "/audit.jsonl.head"));
 }
 
 }  // namespace

@@ -1,6 +1,7 @@
 """The example files, which the C++ test beside this one compares with what the code writes, are as docs/formats says."""
 
 import hashlib
+import hmac
 import json
 import pathlib
 import shutil
@@ -258,7 +259,7 @@ def test_audit_log():
     lines = example("audit.jsonl").decode().split("\n")
     assert lines.pop() == ""
     events = [json.loads(line) for line in lines]
-    assert [list(event.items()) for event in events] == [
+    assert [list(event.items())[:6] for event in events] == [
         [
             ("number", number),
             ("time", "2023-11-14T22:13:20.123Z"),
@@ -270,3 +271,13 @@ def test_audit_log():
         for number, subject in ((1, "ann"), (2, 'a "name"\\n'))
     ]
     assert [json.dumps(event, separators=(",", ":"), ensure_ascii=False) for event in events] == lines
+    previous = "0" * 64
+    for line, event, kind in zip(lines, events, ("first line of a file\n", "next line\n")):
+        assert list(event)[6:] == ["previous", "tag"]
+        assert event["previous"] == previous
+        covered = line[: line.rindex(',"tag":')]
+        previous = event["tag"]
+        assert previous == hmac.digest(example("example.key"), (kind + covered).encode(), "sha256").hex()
+    number, tag, seal = example("audit.jsonl.head").decode().split()
+    assert (int(number), tag, len(number)) == (2, previous, 20)
+    assert seal == hmac.digest(example("example.key"), f"head of a log\n{number} {tag}".encode(), "sha256").hex()

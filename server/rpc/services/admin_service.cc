@@ -157,6 +157,7 @@ class AdminService final : public v1::AdminService::CallbackService {
     bound("SetQuota", &AdminService::SetQuota);
     bound("ListQuotas", &AdminService::ListQuotas);
     bound("ListAuditEvents", &AdminService::ListAuditEvents);
+    bound("VerifyAuditLog", &AdminService::VerifyAuditLog);
   }
 
   ServerUnaryReactor* GetDaemon(CallbackServerContext* context, const v1::GetDaemonRequest* request,
@@ -368,6 +369,27 @@ class AdminService final : public v1::AdminService::CallbackService {
   grpc::ServerWriteReactor<v1::AuditEvent>* ListAuditEvents(
       CallbackServerContext* context, const v1::ListAuditEventsRequest* request) override {
     return new AuditWatch(parts_, *context, *request);
+  }
+
+  ServerUnaryReactor* VerifyAuditLog(CallbackServerContext* context,
+                                     const v1::VerifyAuditLogRequest* request,
+                                     v1::VerifyAuditLogResponse* response) override {
+    const auto caller = parts_.access->Caller(*context);
+    if (!caller.ok()) return Reply(parts_, context, caller.status());
+    // Not on gRPC's thread: it reads up to 16 MiB.
+    return Later(context, *caller, 0, response, [this, response] {
+      const auth::AuditReport report = parts_.audit->Verify();
+      response->set_events(static_cast<uint64_t>(report.events));
+      response->set_unprotected_events(static_cast<uint64_t>(report.unprotected));
+      response->set_last_number(static_cast<uint64_t>(report.end.number));
+      response->set_last_seal(report.end.tag);
+      if (!report.problem) return absl::OkStatus();
+      v1::AuditProblem* problem = response->mutable_problem();
+      problem->set_file(report.problem->file);
+      problem->set_line(static_cast<uint64_t>(report.problem->line));
+      problem->set_what(report.problem->what);
+      return absl::OkStatus();
+    });
   }
 
  private:

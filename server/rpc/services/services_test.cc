@@ -49,7 +49,8 @@ class ServicesTest : public ::testing::Test {
         .store = store_.get(), .key = *cache::Secret::Open(folder_ + "/key"), .now = [] {
           return absl::Now();
         }});
-    audit_ = *auth::AuditLog::Open(folder_ + "/audit");
+    audit_ =
+        *auth::AuditLog::Open(folder_ + "/audit", *cache::Secret::Open(folder_ + "/audit_key"));
     access_ = std::make_unique<Access>(
         Access::Options{users_.get(), audit_.get(), &metrics_, SystemClock()});
     const ServiceParts common{registry_.get(), access_.get(), &metrics_, SystemClock()};

@@ -1,7 +1,10 @@
 """`kiln` against a live kilnd that has done some work."""
 
+import contextlib
+import html.parser
 import json
 import os
+import pty
 import subprocess
 import sys
 
@@ -43,7 +46,7 @@ def test_devices(busy):
     assert "cpu:0" in output(busy, "devices")
     devices = json.loads(output(busy, "devices", "--json"))["devices"]
     assert devices[0]["health"] == "HEALTHY"
-    assert int(devices[0]["memory_total_bytes"]) > 0
+    assert devices[0]["memory_total_bytes"] > 0
 
 
 def test_sessions(busy):
@@ -55,13 +58,13 @@ def test_sessions(busy):
     finally:
         holder.communicate()
     assert sessions[name]["client"]["description"].endswith(" -c")
-    assert sessions[name]["buffers"] == "1" and int(sessions[name]["memory_bytes"]) >= 4000
+    assert sessions[name]["buffers"] == 1 and sessions[name]["memory_bytes"] >= 4000
 
 
 def test_programs(busy):
     programs = json.loads(output(busy, "programs", "--json"))["programs"]
     mine = [p for p in programs if p["name"] == "sum_of_squares"]
-    assert mine and mine[0]["kernels"] >= 1 and int(mine[0]["runs"]) >= 1
+    assert mine and mine[0]["kernels"] >= 1 and mine[0]["runs"] >= 1
     assert mine[0]["digest"][:12] in output(busy, "programs")
 
 
@@ -82,6 +85,50 @@ def test_explain_goes_down_to_assembly(busy):
     assert "== time per kernel" in text and explained["kernels"][0]["source"].strip() in text
 
 
+def test_explain_on_a_terminal_is_shown_by_a_pager(busy, tmp_path):
+    shown = tmp_path / "shown"
+
+    def on_terminal(pager: str) -> str:
+        """Returns what the terminal shows."""
+        controller, terminal = pty.openpty()
+        process = subprocess.Popen([KILN, "explain", "sum_of_squares", "--summary"], stdin=terminal, stdout=terminal, stderr=terminal,
+                                   env=dict(busy.environment(), PAGER=pager))
+        os.close(terminal)
+        text = b""
+        # Reading fails once the last process has closed the terminal.
+        with contextlib.suppress(OSError):
+            while part := os.read(controller, 4096):
+                text += part
+        os.close(controller)
+        assert process.wait(timeout=GIVE_UP_SECONDS) == 0
+        return text.decode()
+
+    assert on_terminal(f"cat > {shown}") == ""
+    assert "== time per kernel" in shown.read_text()
+    for pager in ("cat", "", "no_such_pager 2>/dev/null"):
+        assert "== time per kernel" in on_terminal(pager)
+
+
+def test_explain_as_a_page(busy, tmp_path):
+    page = tmp_path / "page.html"
+    assert output(busy, "explain", "sum_of_squares", "--html", str(page)) == f"wrote {page}\n"
+    parts: list[str] = []
+
+    class Page(html.parser.HTMLParser):
+        def handle_starttag(self, tag, attributes):
+            assert tag not in ("script", "img", "link", "iframe", "object"), tag
+            for name, value in attributes:
+                assert not name.startswith("on") and name != "src", (tag, name)
+                assert name != "href" or value.startswith("#kernel"), value
+
+        def handle_data(self, data):
+            parts.append(data)
+
+    Page(convert_charrefs=True).feed(page.read_text())
+    explained = json.loads(output(busy, "explain", "sum_of_squares", "--json"))
+    assert explained["kernels"][0]["source"].strip() in "".join(parts)
+
+
 def test_explain_of_nothing(busy):
     done = kiln(busy, "explain", "no_such_program")
     assert done.returncode == 1
@@ -93,10 +140,10 @@ def test_cache():
     with Kilnd(threads=2, config=NO_PROBES) as kilnd:
         subprocess.run([WORK, "--gtest_filter=*SumOfSquares"], env=kilnd.environment(), check=True, capture_output=True, timeout=GIVE_UP_SECONDS)
         cache = json.loads(output(kilnd, "cache", "--json"))
-        assert int(cache["kernels"]) >= 1 and int(cache["bytes"]) > 0 and int(cache["misses"]) >= 1
+        assert cache["kernels"] >= 1 and cache["bytes"] > 0 and cache["misses"] >= 1
         assert os.path.exists(cache["path"])
         assert output(kilnd, "cache", "clear").startswith(f"deleted {cache['kernels']} kernels")
-        assert json.loads(output(kilnd, "cache", "--json"))["kernels"] == "0"
+        assert json.loads(output(kilnd, "cache", "--json"))["kernels"] == 0
 
 
 def test_address_by_option(busy):

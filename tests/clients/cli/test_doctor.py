@@ -1,9 +1,12 @@
 """`kiln doctor` names the cause of planted problems."""
 
+import contextlib
 import os
 import pathlib
 import socket
+import ssl
 import subprocess
+import threading
 
 import pytest
 
@@ -149,6 +152,59 @@ def test_certificates_that_expire(machine):
                                check=True, capture_output=True, text=True)
         machine.finds("warn", "encryption", "the certificate expires on", "--address", running.tcp_address, "--ca", soon,
                       "--token", added.stdout.strip())
+
+
+def test_a_server_that_stops_during_the_handshake_ends_the_examination(machine):
+    """The doctor looks at a refused certificate by itself, and must not wait forever for a server that then says nothing."""
+    chain, key = certificate(machine.folder, "other")
+    trusted, _ = certificate(machine.folder, "trusted")
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.load_cert_chain(chain, key)
+    context.set_alpn_protocols(["h2"])
+    silent: list[socket.socket] = []
+    with socket.create_server(("127.0.0.1", 0)) as server:
+
+        def serve() -> None:
+            with contextlib.suppress(OSError):
+                first, _ = server.accept()
+                with contextlib.suppress(OSError), context.wrap_socket(first, server_side=True):
+                    pass
+                while True:
+                    silent.append(server.accept()[0])
+
+        thread = threading.Thread(target=serve, daemon=True)
+        thread.start()
+        machine.finds("FAIL", "answer", "", "--address", f"127.0.0.1:{server.getsockname()[1]}", "--ca", trusted)
+        server.shutdown(socket.SHUT_RDWR)
+    thread.join()
+    for connection in silent:
+        connection.close()
+
+
+def test_a_token_file_that_others_can_read(machine, daemon):
+    machine.write_config('token = "kiln_x"\n')
+    (machine.folder / ".config/kiln/config.toml").chmod(0o644)
+    machine.finds("warn", "token", "lets others read it; run chmod 600", "--address", daemon.address)
+
+
+def test_another_accounts_socket_is_skipped(machine):
+    """As the Python client does, and says so."""
+    folder = machine.folder / "run/kiln"
+    folder.mkdir(parents=True)
+    folder.chmod(0o777)
+    with socket.socket(socket.AF_UNIX) as trap:
+        trap.bind(str(folder / "kilnd.sock"))
+        trap.listen()
+        trap.setblocking(False)
+        machine.finds("warn", "socket", "was skipped, because it may be another account's socket")
+        done = subprocess.run([KILN, "devices"], env=machine.environment, capture_output=True, text=True)
+        assert f"{folder}/kilnd.sock was skipped" in done.stderr
+        # The probe whether a process listens there sends nothing.
+        with contextlib.suppress(BlockingIOError):
+            while True:
+                connection, _ = trap.accept()
+                assert connection.recv(1) == b""
+                connection.close()
 
 
 def test_a_drained_device(machine):

@@ -136,13 +136,30 @@ def test_a_tuning_is_listed_and_stopped(daemon):
     (found,) = listed()
     assert found["name"] == "network"
     assert found["devices"] == ["cpu:0"]
-    assert found["id"] in kiln(daemon, "tune", "list")
-    assert "stopped the search" in kiln(daemon, "tune", "stop", found["id"])
+    assert str(found["id"]) in kiln(daemon, "tune", "list")
+    assert "stopped the search" in kiln(daemon, "tune", "stop", str(found["id"]))
     _, error = tuning.communicate(timeout=GIVE_UP_SECONDS)
     assert tuning.returncode == 1
     assert "has stopped the tuning" in error
     assert not listed()
     assert not trial_processes(daemon)
+
+
+def test_an_interrupted_tuning_leaves_whole_rows(daemon, tmp_path):
+    run_client(daemon)
+    rows = tmp_path / "rows"
+    with rows.open("w") as out:
+        tuning = subprocess.Popen([KILN, "tune", "network", "--seconds", "3600", "--width", "64"], env=daemon.environment(),
+                                  stdout=out, stderr=subprocess.PIPE, text=True)
+        eventually(lambda: trial_processes(daemon))
+        eventually(lambda: json.loads(kiln(daemon, "tune", "list", "--json"))["tunings"][0].get("progress", {}).get("round", 0) > 0)
+        tuning.send_signal(signal.SIGINT)
+        _, error = tuning.communicate(timeout=GIVE_UP_SECONDS)
+    assert tuning.returncode == 130
+    assert "interrupted; what was found until then is stored" in error
+    lines = rows.read_text().splitlines()
+    assert lines[0].startswith("KERNEL ")
+    assert "interrupted in round" in lines[-1]
 
 
 def test_settings_move_through_pipes(daemon):

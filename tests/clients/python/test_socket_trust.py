@@ -3,6 +3,7 @@
 import contextlib
 import os
 import socket
+import warnings
 
 import pytest
 
@@ -89,9 +90,23 @@ def test_a_socket_that_the_client_finds_by_itself_must_be_trusted(place, monkeyp
         monkeypatch.setenv("XDG_RUNTIME_DIR", str(os.path.dirname(folder)))
         trap.setblocking(False)
         # Succeeds only if a daemon listens at the port that is tried next.
-        with contextlib.suppress(kiln.KilnError), kiln.connect():
-            pass
-        with pytest.raises(kiln.KilnError, match=r"no socket of a kilnd was found, .* KILN_ADDRESS=127\.0\.0\.1:7433"):
+        with contextlib.suppress(kiln.KilnError), warnings.catch_warnings():
+            warnings.simplefilter("ignore", RuntimeWarning)
+            kiln.connect().close()
+        with pytest.raises(kiln.KilnError, match=r"no socket of a kilnd was found, .* KILN_ADDRESS=127\.0\.0\.1:7433"
+                           r".*may be another account's socket"):
             kiln.connect(token="kiln_secret")
         with pytest.raises(BlockingIOError):
             trap.accept()
+
+
+def test_a_skipped_socket_is_named(place, monkeypatch, kilnd):
+    folder = place(("tmp", 0, 0o1777), ("tmp/kiln", STRANGER, 0o755))
+    monkeypatch.delenv("KILN_ADDRESS", raising=False)
+    monkeypatch.setenv("XDG_CONFIG_HOME", folder)
+    monkeypatch.setattr("kiln._session.connection.candidates", lambda *_: [f"unix:{folder}/kilnd.sock", kilnd.address])
+    with socket.socket(socket.AF_UNIX) as trap:
+        trap.bind(f"{folder}/kilnd.sock")
+        trap.listen()
+        with pytest.warns(RuntimeWarning, match=f"{folder}/kilnd.sock may be another account's socket"):
+            kiln.connect().close()

@@ -53,7 +53,58 @@ TEST_F(ProcessTest, HelpListsTheFlags) {
 
 TEST_F(ProcessTest, PrintsItsVersion) {
   EXPECT_THAT(Printed(KILND " --version"),
-              ::testing::MatchesRegex("kilnd [0-9]+\\.[0-9]+\\.[0-9]+\n"));
+              ::testing::MatchesRegex(
+                  "kilnd [0-9]+\\.[0-9]+\\.[0-9]+\ncommit ([0-9a-f]{12}|unknown)\nbuild "
+                  "[A-Za-z]*, [A-Za-z]+ [0-9.]+, [a-z0-9_]+\n"));
+}
+
+TEST_F(ProcessTest, ChecksAConfigurationAndNamesAllProblems) {
+  const std::string file = folder_ + "/kilnd.toml";
+  std::ofstream(file) << "log_level = \"loud\"\n[cache]\nsize = 3\n[sessions]\nlimit = 0\n";
+  const std::string check = absl::StrCat(KILND " --check_config --config=", file);
+  const std::string said = Printed(
+      (check + " --cpu_thread=1 --disable_passes=fly --listen=0.0.0.0:1 2>&1; echo $?").c_str());
+  for (const std::string& problem :
+       {file + ":3: unknown key \"cache.size\"", std::string("log_level: \"loud\" is not allowed"),
+        std::string("sessions.limit: 0 is out of range"),
+        std::string("unknown flag \"--cpu_thread=1\""), std::string("fly"),
+        std::string("0.0.0.0:1 can be reached from other machines")})
+    EXPECT_THAT(said, HasSubstr(problem));
+  EXPECT_THAT(said, ::testing::EndsWith("\n1\n"));
+  std::ofstream(file) << "[sessions]\nlimit = 7\n";
+  EXPECT_EQ(Printed((check + " 2>&1; echo $?").c_str()), "the configuration has no problems\n0\n");
+  const std::string printed =
+      Printed(absl::StrCat(KILND " --print_config --cpu_threads=3 --config=", file).c_str());
+  EXPECT_THAT(printed, HasSubstr(absl::StrCat("\nlimit = 7  # ", file, ":2\n")));
+  EXPECT_THAT(printed, HasSubstr("\ncpu_threads = 3  # --cpu_threads\n"));
+  EXPECT_THAT(printed, HasSubstr("\nlog_level = \"info\"  # default\n"));
+}
+
+TEST_F(ProcessTest, ReloadsAtSighup) {
+  const std::string file = folder_ + "/kilnd.toml";
+  std::ofstream(file) << "[quota]\nsessions = 1\n";
+  more_flags_ = {"--config=" + file};
+  Start();
+  const auto says_after_hangup = [&](const std::string& text) {
+    const size_t before = Log().size();
+    kill(pid_, SIGHUP);
+    Eventually([&] { return Log().find(text, before) != std::string::npos || HasEnded(); });
+    ASSERT_THAT(Log().substr(before), HasSubstr(text));
+  };
+  Client first(address_);
+  ASSERT_TRUE(first.opened.ok()) << first.opened.error_message();
+  EXPECT_FALSE(Client(address_).opened.ok());
+  std::ofstream(file)
+      << "log_level = \"debug\"\n[quota]\nsessions = 2\n[devices]\ncpu_threads = 3\n";
+  says_after_hangup(
+      "event=reloaded changed=log_level,quota.sessions need_restart=devices.cpu_threads");
+  Client second(address_);
+  EXPECT_TRUE(second.opened.ok()) << second.opened.error_message();
+  // A mistake changes nothing.
+  std::ofstream(file) << "[quota]\nsessions = 0\nsession = 3\n";
+  says_after_hangup("event=reload_failed");
+  EXPECT_FALSE(Client(address_).opened.ok());
+  EXPECT_FALSE(HasEnded());
 }
 
 TEST_F(ProcessTest, ComputesOnTheCpu) {

@@ -5,6 +5,7 @@ import itertools
 import os
 import sys
 import threading
+import warnings
 import weakref
 from collections import OrderedDict
 from typing import Any, Callable, Dict, List, Optional, Sequence, Set, Tuple
@@ -523,8 +524,9 @@ def connect(address: Optional[str] = None, device: str = "", lease_seconds: int 
     `token` identifies the caller to a shared daemon, and `ca` is a PEM file with the authority of
     the daemon's certificate ("system": those that this machine knows). `certificate` and `key` are
     the caller's own. Without them: $KILN_TOKEN, $KILN_CA, $KILN_CERTIFICATE, $KILN_KEY, else these
-    keys of ~/.config/kiln/config.toml, which has lines such as `token = "kiln_..."`, and may have
-    the `address`, too.
+    keys of ~/.config/kiln/config.toml, which `kiln login` writes. It has lines such as
+    `token = "kiln_..."`, and may have the `address`, too. A local socket that another account may
+    have created is skipped, with a RuntimeWarning.
 
     Raises Unavailable if no daemon answers, and Unauthenticated if the daemon does not accept the
     caller.
@@ -563,7 +565,7 @@ def open_default(given: Login, device: str = "", lease_seconds: int = 0, batch: 
     """Implements `connect` and, with the name of a detached session, `kiln.attach`."""
     global _default, _default_pid
     tried: List[str] = []
-    explained = ""
+    explained = skipped = ""
     login = find(given, os.environ)
     for target in candidates(login.address, os.environ, os.getuid()):
         try:
@@ -581,10 +583,18 @@ def open_default(given: Login, device: str = "", lease_seconds: int = 0, batch: 
                 raise
             tried.append(f"{target}: {error}")
             explained = explained or error.message
+            skipped = skipped or error.message
             continue
+        except _errors.InvalidArgument as error:
+            if not skipped:
+                raise
+            raise _errors.InvalidArgument(f"{error.message}. {skipped}", error.reason) from None
         except _errors.Unauthenticated as error:
             raise _errors.Unauthenticated(
                 error.message + with_elsewhere(login), error.reason, error.metadata) from None
+        if skipped:
+            warnings.warn(f"this is not the first socket that was found: {skipped}", RuntimeWarning,
+                          stacklevel=3)
         with _default_lock:
             _default, _default_pid = connection, os.getpid()
         return connection

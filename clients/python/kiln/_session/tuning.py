@@ -39,6 +39,10 @@ class TunedKernel(NamedTuple):
     seconds_now: float  # with the stored one
     share: float  # of the program's time
     why: str
+    # The least time that the device allows for a launch, and what limits it: "compute", "memory" or
+    # "launch"; 0 and "": not known
+    roofline_seconds: float = 0.0
+    roofline_limit: str = ""
 
 
 def tune(connection: "Connection", digest: str, seconds: int, width: int) -> List[TunedKernel]:
@@ -110,7 +114,8 @@ def text_of(kernels: Sequence[Any]) -> str:
 def _tuned(message: Any) -> TunedKernel:
     state = message.State.Name(message.state).lower()
     return TunedKernel(message.kernel, state, message.seconds_before, message.seconds_now,
-                       message.share, message.why)
+                       message.share, message.why, message.roofline_seconds,
+                       message.roofline_limit)
 
 
 def checked_width(width: Optional[int], name: str) -> int:
