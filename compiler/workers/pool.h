@@ -61,6 +61,8 @@ class Pool : public KernelCompiler {
     int seconds_max = 0;
     int64_t memory_bytes_max = 0;
     SteadyClock now;
+    // Called for each worker that was started, on the pool's thread. May be null.
+    std::function<void()> on_start = nullptr;
     // Called for each worker lost during a job, on the caller's thread.
     std::function<void(const KernelJob&, const Failure&)> on_failure;
   };
