@@ -14,15 +14,15 @@
 namespace kiln::cli {
 
 struct CollectedTrace {
-  absl::Time began;
-  std::string address;  // of the daemon
-  std::vector<v1::TraceSpan> spans;
+  absl::Time began = absl::UnixEpoch();
+  std::string address = {};  // of the daemon
+  std::vector<v1::TraceSpan> spans = {};
   // Spans that the daemon dropped, after the span with this index was recorded.
   struct Gap {
     int64_t after_nanoseconds = 0;  // the end of that span, since the trace began
     uint64_t dropped = 0;
   };
-  std::vector<Gap> gaps;
+  std::vector<Gap> gaps = {};
 };
 
 // Writes one JSON object. Devices, the compiler and sessions are processes; their queues, copies
