@@ -106,9 +106,10 @@ struct PassPart {
 // The report of one pass (pipeline.h).
 struct PassReport {
   std::string pass;
-  bool disabled = false;  // it was disabled and did not run
-  double seconds = 0;     // includes its verification
-  std::string text = {};  // its result, if it is one of Options::dumped_passes
+  bool disabled = false;                 // it was disabled and did not run
+  absl::Time start = absl::UnixEpoch();  // by Options::now
+  double seconds = 0;                    // includes its verification
+  std::string text = {};                 // its result, if it is one of Options::dumped_passes
   // For passes that process kernels: the work of its threads, divided by their number. The
   // difference to `seconds` is the time spent waiting for the slowest thread.
   std::vector<PassPart> parts = {};

@@ -24,6 +24,7 @@ class PassTimer {
   PassTimer(std::string_view pass, const Options& options, std::vector<PassReport>* reports)
       : options_(options), reports_(reports), start_(TimeOf(options)) {
     report_.pass = std::string(pass);
+    report_.start = start_;
     report_.disabled = Contains(options.disabled_passes);
     dumped_ = Contains(options.dumped_passes);
   }

@@ -50,6 +50,7 @@
 #include "server/runtime/health/health_probe.h"
 #include "server/runtime/thread_pool.h"
 #include "server/scrape/endpoint.h"
+#include "server/sensors/device_sensors.h"
 #include "server/sessions/checkpoint/restorer.h"
 #include "server/sessions/checkpoint/session_recorder.h"
 #include "server/sessions/checkpoint/shutdown.h"
@@ -57,6 +58,7 @@
 #include "server/sessions/checkpoint/writer.h"
 #include "server/sessions/registry.h"
 #include "server/state/folder_lock.h"
+#include "server/trace/recorder.h"
 #include "server/tuner/cost_samples.h"
 #include "server/tuner/idle_tuner.h"
 #include "server/tuner/setting_store.h"
@@ -182,6 +184,8 @@ struct Daemon::Implementation {
   void ReloadUsers();
   // Logs files that others may read although they hold secrets or what only admins should see.
   void WarnOfReadableFiles() const;
+  // Answers a scrape.
+  std::string Scrape();
   // Whether the daemon has only one user, shared by everyone on the machine.
   bool IsForEverybody() const;
   // Otherwise scraping requires a token of a viewer or an admin.
@@ -205,7 +209,8 @@ struct Daemon::Implementation {
   absl::Duration copy_timeout;
   absl::Duration flush_time;
   int64_t transport_bytes = 0;  // for gRPC's buffers
-  metrics::Metrics metrics{DaemonVersion()};
+  metrics::Metrics metrics{DaemonVersion(), DaemonCommit()};
+  trace::Recorder trace_recorder{[this] { return clock.steady(); }};
   const std::shared_ptr<memory::HostMemory> host;
   buffers::BlobStore blobs;
   std::unique_ptr<state::FolderLock> state_lock;  // before everything in the folder
@@ -245,6 +250,7 @@ struct Daemon::Implementation {
   std::unique_ptr<sessions::CheckpointWriter> checkpoint_writer;
   std::unique_ptr<sessions::Restorer> restorer;
   std::unique_ptr<rpc::Server> server;
+  std::unique_ptr<sensors::DeviceSensors> device_sensors;  // null until Serve
   std::unique_ptr<relay::TlsReloader> metrics_tls;
   std::unique_ptr<scrape::Endpoint> endpoint;  // null: no metrics are served
   int metrics_port = 0;
@@ -383,6 +389,7 @@ void Daemon::Implementation::MakeCompileWorkers(std::vector<std::string> command
   options.seconds_max = config.compile_seconds_limit;
   options.memory_bytes_max = config.compile_memory_limit_bytes;
   options.now = steady_now;
+  options.on_start = [this] { metrics.CompileWorkerStarted(); };
   options.on_failure = [this](const workers::KernelJob& job, const workers::Failure& failure) {
     metrics.CompileWorkerFailed();
     log::Error("compile_worker_failed",
@@ -428,6 +435,7 @@ void Daemon::Implementation::MakePrograms(runtime::CompileFunction compile) {
   };
   options.last_settings_change = [this] { return settings->last_change(); };
   options.metrics = &metrics;
+  options.trace_recorder = &trace_recorder;
   options.clock = clock;
   options.threads = {.threads = kCompileThreads,
                      .threads_of_one = kCompileThreadsOfOne,
@@ -537,6 +545,7 @@ void Daemon::Implementation::MakeRegistry() {
   options.services.blobs = &blobs;
   options.services.metrics = &metrics;
   options.services.host_work = host_work.get();
+  options.services.trace_recorder = &trace_recorder;
   options.services.copies = copies.get();
   options.services.submission_order = &submission_order;
   options.services.clock = clock;
@@ -567,6 +576,7 @@ void Daemon::Implementation::FillServiceParts() {
                             settings.get(),
                             audit.get(),
                             static_cast<uint32_t>(config.tuning_seconds_limit)};
+  service_parts.trace = {common, &trace_recorder};
   rpc::AdminServiceParts& admin = service_parts.admin;
   static_cast<rpc::ServiceParts&>(admin) = common;
   admin.programs = programs.get();
@@ -631,13 +641,21 @@ absl::Status Daemon::Implementation::Serve() {
       server->SetServing(changed.name(), changed.health() == runtime::Health::kHealthy);
     });
   }
+  sensors::DeviceSensors::Options reading;
+  for (const auto& device : devices) reading.devices.push_back(device->info());
+  reading.steady_now = clock.steady;
+  device_sensors = std::make_unique<sensors::DeviceSensors>(std::move(reading));
   metrics.SetGauges([this] {
     return ReadGauges({.devices = all_devices,
+                       .sensors = *device_sensors,
                        .registry = *registry,
                        .programs = *programs,
                        .blobs = blobs,
                        .host = *host,
                        .kernel_cache = *kernel_cache,
+                       .checkpoints = checkpoints.get(),
+                       .state_folder = config.state_folder,
+                       .clock = clock,
                        .certificate_expiry = server->CertificateExpiry()});
   });
   return ServeMetrics();
@@ -657,7 +675,7 @@ absl::Status Daemon::Implementation::ServeMetrics() {
   metrics_tls = *std::move(tls);
   auto started =
       scrape::Endpoint::Start({.address = config.metrics_listen,
-                               .text = [this] { return metrics.Text(); },
+                               .text = [this] { return Scrape(); },
                                .allow = [this](const auto& token) { return MayScrape(token); },
                                .why_not_ready = [this] { return WhyNotReady(); },
                                .tls = [this] { return metrics_tls->current(); },
@@ -666,6 +684,13 @@ absl::Status Daemon::Implementation::ServeMetrics() {
   endpoint = *std::move(started);
   metrics_port = endpoint->port();
   return absl::OkStatus();
+}
+
+std::string Daemon::Implementation::Scrape() {
+  const absl::Time start = clock.steady();
+  std::string text = metrics.Text();
+  metrics.Scraped(static_cast<int64_t>(text.size()), absl::ToDoubleSeconds(clock.steady() - start));
+  return text;
 }
 
 // Accounts of the system and owners of certificates may be users, too.
@@ -875,8 +900,8 @@ absl::StatusOr<std::unique_ptr<Daemon>> Daemon::Start(const config::Config& conf
   implementation->on_wait = std::move(parts.on_wait);
   implementation->copy_timeout = parts.copy_timeout;
   implementation->flush_time = parts.flush_time;
-  auto opened =
-      OpenDevices(config, std::move(parts.drivers), implementation->metrics, implementation->clock);
+  auto opened = OpenDevices(config, std::move(parts.drivers), implementation->metrics,
+                            implementation->trace_recorder, implementation->clock);
   if (!opened.ok()) return opened.status();
   implementation->devices = std::move(opened->devices);
   for (const auto& device : implementation->devices)

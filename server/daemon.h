@@ -105,6 +105,8 @@ std::vector<std::string> StartProblems(const config::Config& config);
 
 // Returns the version, such as "0.2.0".
 std::string DaemonVersion();
+// Returns the commit of the sources that it was built from, or "unknown".
+std::string DaemonCommit();
 
 }  // namespace kiln
 

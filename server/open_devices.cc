@@ -37,7 +37,8 @@ fairness::QueueLimits LimitsOf(const config::Config& config) {
 
 absl::StatusOr<OpenedDevices> OpenDevices(const config::Config& config,
                                           std::vector<std::unique_ptr<drivers::Driver>> drivers,
-                                          metrics::Metrics& metrics, const Clock& clock) {
+                                          metrics::Metrics& metrics,
+                                          trace::Recorder& trace_recorder, const Clock& clock) {
   OpenedDevices opened;
   std::vector<std::string> why;
   for (const auto& driver : drivers) {
@@ -60,7 +61,7 @@ absl::StatusOr<OpenedDevices> OpenDevices(const config::Config& config,
       ++report.devices;
       opened.devices.push_back(std::make_unique<runtime::ManagedDevice>(
           std::move(device), config.memory_limit_bytes, metrics.ForDevice(name), clock,
-          LimitsOf(config)));
+          LimitsOf(config), &trace_recorder));
       const drivers::DeviceInfo& info = opened.devices.back()->info();
       log::Info("device",
                 {{"device", name}, {"model", info.model}, {"target", info.target.Summary()}});

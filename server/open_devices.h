@@ -14,6 +14,7 @@
 #include "server/metrics/metrics.h"
 #include "server/runtime/device/driver_report.h"
 #include "server/runtime/device/managed_device.h"
+#include "server/trace/recorder.h"
 
 namespace kiln {
 
@@ -24,11 +25,13 @@ struct OpenedDevices {
   std::vector<runtime::DriverReport> reports;  // of each driver, in order
 };
 
-// Returns the drivers' devices that the configuration selects; `metrics` must outlive them.
+// Returns the drivers' devices that the configuration selects; `metrics` and `trace_recorder` must
+// outlive them.
 // FAILED_PRECONDITION if one is missing or there is none: the message says why.
 absl::StatusOr<OpenedDevices> OpenDevices(const config::Config& config,
                                           std::vector<std::unique_ptr<drivers::Driver>> drivers,
-                                          metrics::Metrics& metrics, const Clock& clock);
+                                          metrics::Metrics& metrics,
+                                          trace::Recorder& trace_recorder, const Clock& clock);
 
 }  // namespace kiln
 

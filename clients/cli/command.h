@@ -99,6 +99,7 @@ absl::Status RunCache(Invocation& invocation);
 absl::Status RunDrain(Invocation& invocation);
 absl::Status RunUser(Invocation& invocation);
 absl::Status RunTop(Invocation& invocation);
+absl::Status RunTrace(Invocation& invocation);
 absl::Status RunTune(Invocation& invocation);
 absl::Status RunQuota(Invocation& invocation);
 absl::Status RunAudit(Invocation& invocation);

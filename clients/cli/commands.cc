@@ -89,6 +89,15 @@ constexpr Command kCommands[] = {
      "  --count N            stops after N tables; default: when interrupted\n"
      "SHARE is the share of the device's time. Callers with the role user see only themselves.\n",
      RunTop},
+    {"trace", "[--seconds N] [-o FILE]", "writes a timeline of the daemon's work for Perfetto",
+     "  --seconds N   how long to trace; default: 5\n"
+     "  -o FILE       default: trace.json; -: stdout. https://ui.perfetto.dev and "
+     "chrome://tracing\n"
+     "                open it\n"
+     "  --json        prints the daemon's answers as they come, one on each line\n"
+     "Rows are devices with their runs, copies and queues, the compiler, and sessions with their\n"
+     "operations. Callers with the role user see their own work, and when others used a device.\n",
+     RunTrace},
     {"tune", "PROGRAM|list", "searches for faster kernels of a program",
      "  PROGRAM       a digest, the beginning of one, or a program's name\n"
      "    --seconds N   for all kernels together; default: 60. The kernels that take the most of\n"

@@ -270,6 +270,7 @@ void Pool::Keep() {
 void Pool::Start() {
   absl::StatusOr<ProcessPointer> process = Process::Start(options_.command);
   if (process.ok() && options_.yields) (*process)->Yield();
+  if (process.ok() && options_.on_start) options_.on_start();
   absl::MutexLock lock(&mutex_);
   if (!stopped_.ok()) return;  // the process is destroyed, and Keep answers the requests
   spares_to_start_ = process.ok() ? std::max(spares_to_start_ - 1, 0) : 0;

@@ -65,6 +65,8 @@ class Pool : public KernelCompiler {
     SteadyClock now;
     // The processor time that a process has used.
     std::function<std::chrono::nanoseconds(pid_t)> processor_time = ProcessorTimeOf;
+    // Called for each worker that was started, on the pool's thread. May be null.
+    std::function<void()> on_start = nullptr;
     // Called for each worker lost during a job, on the caller's thread.
     std::function<void(const KernelJob&, const Failure&)> on_failure;
   };

@@ -54,6 +54,7 @@ absl::StatusOr<std::vector<std::unique_ptr<Device>>> CpuDriver::Enumerate(std::s
     DeviceInfo info;
     info.name = absl::StrCat("cpu:", i);
     info.model = ProcessorModel();
+    info.is_host_processor = true;
     info.target = *target;
     // A quarter is left for the daemon itself and its clients' data in host memory.
     info.memory_bytes = AvailableMemory() / 4 * 3 / options_.devices;

@@ -120,6 +120,12 @@ DeviceFacts Query(const Library& cuda, CUdevice device) {
   size_t bytes = 0;
   if (cuda.DeviceTotalMem_v2(&bytes, device) == CUDA_SUCCESS)
     facts.memory_bytes = static_cast<int64_t>(bytes);
+  // A bus number of 0 is that of the board itself, and what a missing attribute looks like.
+  if (const int bus = get(CU_DEVICE_ATTRIBUTE_PCI_BUS_ID); bus > 0) {
+    facts.pci_address = PciAddress(
+        static_cast<uint32_t>(get(CU_DEVICE_ATTRIBUTE_PCI_DOMAIN_ID)), static_cast<uint32_t>(bus),
+        static_cast<uint32_t>(get(CU_DEVICE_ATTRIBUTE_PCI_DEVICE_ID)), 0);
+  }
   facts.usable = CheckUsable(get);
   return facts;
 }

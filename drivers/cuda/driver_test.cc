@@ -39,6 +39,7 @@ TEST_F(CudaDriverTest, TargetIsWhatTheDeviceSays) {
   const DeviceInfo& info = device().info();
   EXPECT_EQ(info.name, "cuda:0");
   EXPECT_THAT(info.model, HasSubstr(" (GPU-"));
+  EXPECT_EQ(info.pci_address, "0001:3b:00.0");
   EXPECT_EQ(info.target.architecture, "nvptx64");
   EXPECT_EQ(info.target.processor, "sm_80");
   EXPECT_EQ(info.target.features, "+ptx78");

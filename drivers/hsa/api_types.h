@@ -71,18 +71,20 @@ enum hsa_system_info_t : int { HSA_SYSTEM_INFO_TIMESTAMP_FREQUENCY = 3 };
 enum hsa_device_type_t : int { HSA_DEVICE_TYPE_CPU = 0, HSA_DEVICE_TYPE_GPU = 1 };
 
 enum hsa_agent_info_t : int {
-  HSA_AGENT_INFO_NAME = 0,                           // char[64]
-  HSA_AGENT_INFO_WAVEFRONT_SIZE = 6,                 // uint32_t
-  HSA_AGENT_INFO_WORKGROUP_MAX_SIZE = 8,             // uint32_t
-  HSA_AGENT_INFO_QUEUE_MAX_SIZE = 14,                // uint32_t
-  HSA_AGENT_INFO_DEVICE = 17,                        // hsa_device_type_t
-  HSA_AGENT_INFO_CACHE_SIZE = 18,                    // uint32_t[4]
-  HSA_AMD_AGENT_INFO_COMPUTE_UNIT_COUNT = 0xA002,    // uint32_t
-  HSA_AMD_AGENT_INFO_MAX_CLOCK_FREQUENCY = 0xA003,   // uint32_t, MHz
+  HSA_AGENT_INFO_NAME = 0,                          // char[64]
+  HSA_AGENT_INFO_WAVEFRONT_SIZE = 6,                // uint32_t
+  HSA_AGENT_INFO_WORKGROUP_MAX_SIZE = 8,            // uint32_t
+  HSA_AGENT_INFO_QUEUE_MAX_SIZE = 14,               // uint32_t
+  HSA_AGENT_INFO_DEVICE = 17,                       // hsa_device_type_t
+  HSA_AGENT_INFO_CACHE_SIZE = 18,                   // uint32_t[4]
+  HSA_AMD_AGENT_INFO_COMPUTE_UNIT_COUNT = 0xA002,   // uint32_t
+  HSA_AMD_AGENT_INFO_MAX_CLOCK_FREQUENCY = 0xA003,  // uint32_t, MHz
+  HSA_AMD_AGENT_INFO_BDFID = 0xA006,  // uint32_t: bus, 8 bits; device, 5 bits; function, 3 bits
   HSA_AMD_AGENT_INFO_MEMORY_WIDTH = 0xA007,          // uint32_t, bits
   HSA_AMD_AGENT_INFO_MEMORY_MAX_FREQUENCY = 0xA008,  // uint32_t, MHz
   HSA_AMD_AGENT_INFO_PRODUCT_NAME = 0xA009,          // char[64]
   HSA_AMD_AGENT_INFO_MAX_WAVES_PER_CU = 0xA00A,      // uint32_t
+  HSA_AMD_AGENT_INFO_DOMAIN = 0xA00F,                // uint32_t
   HSA_AMD_AGENT_INFO_UUID = 0xA011,                  // char[21]: "GPU-…"
 };
 

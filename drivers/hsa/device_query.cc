@@ -210,6 +210,10 @@ DeviceFacts Query(const Library& hsa, hsa_agent_t agent) {
     facts.memory = pool->pool;
     facts.memory_bytes = static_cast<int64_t>(pool->bytes);
   }
+  if (const uint32_t place = Number(hsa, agent, HSA_AMD_AGENT_INFO_BDFID); place != 0) {
+    facts.pci_address = PciAddress(Number(hsa, agent, HSA_AMD_AGENT_INFO_DOMAIN), place >> 8,
+                                   (place >> 3) & 31, place & 7);
+  }
   facts.usable = absl::OkStatus();
   return facts;
 }

@@ -24,6 +24,9 @@ struct DeviceInfo {
   std::string model;  // the vendor's name
   Target target;
   int64_t memory_bytes = 0;  // the memory that Kiln may use
+  // Where the system lists it, "0000:3b:00.0"; empty if it is on no PCI bus, or not known.
+  std::string pci_address = {};
+  bool is_host_processor = false;  // it is the processors of this machine
 };
 
 // A loaded kernel image. Requires: destroyed only after every queue that uses it.

@@ -27,6 +27,7 @@ constexpr MethodRule kTable[] = {
     {"/kiln.v1.ProgramService/TuneProgram", Role::kUser},
     {"/kiln.v1.ProgramService/ListTunings", Role::kViewer},
     {"/kiln.v1.ProgramService/StopTuning", Role::kUser},
+    {"/kiln.v1.TraceService/Trace", Role::kViewer},
     {"/kiln.v1.AdminService/GetDaemon", Role::kViewer},
     {"/kiln.v1.AdminService/Drain", Role::kAdmin},
     {"/kiln.v1.AdminService/GetCache", Role::kViewer},

@@ -12,6 +12,7 @@
 #include "kiln/v1/device.pb.h"
 #include "kiln/v1/program.pb.h"
 #include "kiln/v1/session.pb.h"
+#include "kiln/v1/trace.pb.h"
 
 namespace kiln::auth {
 namespace {
@@ -22,7 +23,7 @@ std::set<std::string> AllMethods() {
   for (const auto* file :
        {v1::GetDaemonRequest::descriptor()->file(), v1::FindBlobsRequest::descriptor()->file(),
         v1::Device::descriptor()->file(), v1::Program::descriptor()->file(),
-        v1::Session::descriptor()->file()}) {
+        v1::Session::descriptor()->file(), v1::TraceRequest::descriptor()->file()}) {
     for (int i = 0; i < file->service_count(); ++i) {
       const auto* service = file->service(i);
       for (int j = 0; j < service->method_count(); ++j)

@@ -257,6 +257,7 @@ absl::Status Pool::LostError() const {
 void Pool::Fill(Value& value, absl::Span<const absl::string_view> pieces, Done done) {
   if (value.lost()) return done(LostError());
   drivers::Buffer& buffer = BufferWith(value, 0, SizeOf(pieces));
+  done = Recorded(value, /*to_device=*/true, SizeOf(pieces), std::move(done));
   if (void* host = buffer.host_pointer()) {
     // The value is new, so no work on the device is ordered with this copy.
     char* to = static_cast<char*>(host);
@@ -269,6 +270,7 @@ void Pool::Fill(Value& value, absl::Span<const absl::string_view> pieces, Done d
 void Pool::FillPart(Value& value, int64_t offset, absl::string_view piece, Done done) {
   if (value.lost()) return done(LostError());
   drivers::Buffer& buffer = BufferWith(value, offset, piece.size());
+  done = Recorded(value, /*to_device=*/true, piece.size(), std::move(done));
   if (void* host = buffer.host_pointer()) {
     std::memcpy(static_cast<char*>(host) + offset, piece.data(), piece.size());
     return done(absl::OkStatus());
@@ -286,6 +288,7 @@ void Pool::Read(const Value& value, int64_t offset, absl::Span<char> destination
   if (value.lost()) return done(LostError());
   if (destination.empty()) return done(absl::OkStatus());
   drivers::Buffer& buffer = BufferWith(value, offset, destination.size());
+  done = Recorded(value, /*to_device=*/false, destination.size(), std::move(done));
   if (const void* host = buffer.host_pointer()) {
     // A resolved value never changes.
     std::memcpy(destination.data(), static_cast<const char*>(host) + offset, destination.size());
@@ -294,6 +297,25 @@ void Pool::Read(const Value& value, int64_t offset, absl::Span<char> destination
   const Done counted = Counted(std::move(done));
   const absl::Status started = device_.StartCopyToHost(buffer, offset, destination, counted);
   if (!started.ok()) counted(started);
+}
+
+Pool::Done Pool::Recorded(const Value& value, bool to_device, size_t bytes, Done done) {
+  (to_device ? bytes_to_device_ : bytes_from_device_)
+      .fetch_add(static_cast<int64_t>(bytes), std::memory_order_relaxed);
+  if (!trace::IsOn(recorder_)) return done;
+  trace::Span span{.kind = trace::Kind::kCopy,
+                   .start = recorder_->now(),
+                   .duration = absl::ZeroDuration(),
+                   .name = to_device ? "to device" : "from device",
+                   .user = value.user(),
+                   .device = device_.info().name,
+                   .bytes = static_cast<int64_t>(bytes)};
+  return [recorder = recorder_, span = std::move(span),
+          done = std::move(done)](const absl::Status& status) mutable {
+    span.duration = recorder->now() - span.start;
+    recorder->Add(std::move(span));
+    done(status);
+  };
 }
 
 Pool::Done Pool::Counted(Done done) {

@@ -20,6 +20,7 @@
 #include "server/buffers/account.h"
 #include "server/buffers/block_owners.h"
 #include "server/buffers/value.h"
+#include "server/trace/recorder.h"
 
 namespace kiln::buffers {
 
@@ -36,6 +37,9 @@ class Pool : public std::enable_shared_from_this<Pool> {
   // no longer needed. It may be called on any thread, with locks held. Call this before any
   // allocation.
   void SetReclaimer(std::function<void()> reclaimer) { reclaimer_ = std::move(reclaimer); }
+
+  // Copies are recorded there, which outlives the pool. Call this before any allocation.
+  void SetRecorder(trace::Recorder* recorder) { recorder_ = recorder; }
 
   drivers::Device& device() const { return device_; }
   int64_t used_bytes() const { return used_.load(std::memory_order_relaxed); }
@@ -107,12 +111,17 @@ class Pool : public std::enable_shared_from_this<Pool> {
   void Read(const Value& value, int64_t offset, absl::Span<char> destination, Done done);
   // Whether both are plain memory copies, which have ended when the call returns.
   static bool IsHostMemory(const Value& value);
+  // Bytes copied to values, and from them, since the daemon started.
+  int64_t bytes_to_device() const { return bytes_to_device_.load(std::memory_order_relaxed); }
+  int64_t bytes_from_device() const { return bytes_from_device_.load(std::memory_order_relaxed); }
   // Waits until no `done` of either is pending; returns false if `timeout` passes first.
   bool WaitForCopies(absl::Duration timeout) ABSL_LOCKS_EXCLUDED(copies_mutex_);
 
  private:
   // Counts a copy until `done` has been called and everything it holds is destroyed.
   Done Counted(Done done) ABSL_LOCKS_EXCLUDED(copies_mutex_);
+  // Counts the bytes of a copy that begins, and records it if it is traced.
+  Done Recorded(const Value& value, bool to_device, size_t bytes, Done done);
   bool TryReserve(int64_t bytes);
   // Has reservations given up.
   void TakeReservations() ABSL_LOCKS_EXCLUDED(reservations_mutex_);
@@ -124,6 +133,9 @@ class Pool : public std::enable_shared_from_this<Pool> {
   drivers::Device& device_;
   const int64_t limit_;
   std::function<void()> reclaimer_;
+  trace::Recorder* recorder_ = nullptr;
+  std::atomic<int64_t> bytes_to_device_{0};
+  std::atomic<int64_t> bytes_from_device_{0};
   std::atomic<int64_t> used_{0};
   std::atomic<int64_t> cleared_{0};
   // Held while a reservation is given up, before the locks of those who do so.

@@ -42,6 +42,11 @@ absl::Status CheckTensorType(const TensorType& type) {
   return absl::OkStatus();
 }
 
+const std::string& Value::user() const {
+  static const std::string* const kNoUser = new std::string();
+  return account_ ? account_->user() : *kNoUser;
+}
+
 std::shared_ptr<Value> Value::Failed(absl::Status status, memory::Charge charge) {
   auto value = std::make_shared<Value>(nullptr, nullptr, nullptr, nullptr);
   value->charge_ = std::move(charge);

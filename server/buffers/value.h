@@ -71,6 +71,8 @@ class Value {
   absl::Span<const std::shared_ptr<Value>> parts() const { return parts_; }
   drivers::Buffer* buffer() const { return buffer_.get(); }
   int64_t bytes() const { return type_ ? type_->bytes() : 0; }
+  // Whose memory it is; empty if it is not charged to a user.
+  const std::string& user() const;
   // The pool of its device; null without memory.
   Pool* pool() const { return pool_.get(); }
 

@@ -14,6 +14,7 @@
 #include "absl/strings/ascii.h"
 #include "absl/synchronization/mutex.h"
 #include "proto/check/check.h"
+#include "server/metrics/bounded_names.h"
 #include "server/metrics/buckets.h"
 #include "server/metrics/gauge_collector.h"
 #include "server/metrics/process_collector.h"
@@ -28,6 +29,9 @@ using prometheus::BuildHistogram;
 using prometheus::Counter;
 using prometheus::Histogram;
 
+// More than there are.
+constexpr int kLoginReasonsMax = 20;
+
 Counter* AddCounter(prometheus::Registry& registry, const char* name, const char* help) {
   // Adding the family's only counter now makes it appear as 0 before the first event, so that rates
   // are right from the first event on.
@@ -37,7 +41,7 @@ Counter* AddCounter(prometheus::Registry& registry, const char* name, const char
 }  // namespace
 
 struct Metrics::Implementation {
-  explicit Implementation(const std::string& version)
+  Implementation(const std::string& version, const std::string& commit)
       : registry(std::make_shared<prometheus::Registry>()),
         gauges(std::make_shared<GaugeCollector>()),
         programs(std::make_shared<ProgramCollector>()),
@@ -52,6 +56,8 @@ struct Metrics::Implementation {
         compile_worker_failures(AddCounter(
             *registry, "kiln_compile_worker_failures_total",
             "Compilation processes that died or were stopped while compiling a kernel.")),
+        compile_worker_starts(AddCounter(*registry, "kiln_compile_worker_starts_total",
+                                         "Compilation processes that were started.")),
         compile_seconds(BuildHistogram()
                             .Name("kiln_compile_duration_seconds")
                             .Help("Time to compile a program.")
@@ -90,6 +96,20 @@ struct Metrics::Implementation {
         received(AddCounter(*registry, "kiln_received_bytes_total",
                             "Tensor and blob bytes from clients.")),
         sent(AddCounter(*registry, "kiln_sent_bytes_total", "Tensor bytes to clients.")),
+        call_seconds(BuildHistogram()
+                         .Name("kiln_rpc_duration_seconds")
+                         .Help("Time from a call's arrival to its status, by method.")
+                         .Register(*registry)),
+        failed_logins(BuildCounter()
+                          .Name("kiln_failed_logins_total")
+                          .Help("Calls refused because their caller could not be identified.")
+                          .Register(*registry)),
+        refused_connections(AddCounter(*registry, "kiln_refused_connections_total",
+                                       "Connections refused or closed before their first call.")),
+        scrapes(AddCounter(*registry, "kiln_scrapes_total", "Scrapes that were answered.")),
+        scrape_bytes(AddCounter(*registry, "kiln_scrape_bytes_total", "Bytes of their answers.")),
+        scrape_seconds(AddCounter(*registry, "kiln_scrape_seconds_total",
+                                  "Time to collect and write their answers.")),
         abandoned(
             AddCounter(*registry, "kiln_abandoned_calls_total",
                        "Calls with large answers whose client went away before the answer.")) {
@@ -102,9 +122,9 @@ struct Metrics::Implementation {
     }
     prometheus::BuildGauge()
         .Name("kiln_build_info")
-        .Help("1, labelled with the daemon's version.")
+        .Help("1, labelled with the daemon's version and the commit of its sources.")
         .Register(*registry)
-        .Add({{"version", version}})
+        .Add({{"version", version}, {"commit", commit}})
         .Set(1);
   }
 
@@ -117,6 +137,7 @@ struct Metrics::Implementation {
   Counter* compiles;
   Counter* compile_failures;
   Counter* compile_worker_failures;
+  Counter* compile_worker_starts;
   Histogram& compile_seconds;
   Counter* refused_schedules;
   Counter* program_hits;
@@ -131,13 +152,20 @@ struct Metrics::Implementation {
   prometheus::Family<Counter>& tune_seconds;
   Counter* received;
   Counter* sent;
+  prometheus::Family<Histogram>& call_seconds;
+  prometheus::Family<Counter>& failed_logins;
+  Counter* refused_connections;
+  Counter* scrapes;
+  Counter* scrape_bytes;
+  Counter* scrape_seconds;
   Counter* abandoned;
   absl::Mutex mutex;
   std::map<std::string, std::unique_ptr<PrometheusDevice>> devices ABSL_GUARDED_BY(mutex);
+  BoundedNames login_reasons ABSL_GUARDED_BY(mutex){kLoginReasonsMax};
 };
 
-Metrics::Metrics(const std::string& version)
-    : implementation_(std::make_unique<Implementation>(version)) {}
+Metrics::Metrics(const std::string& version, const std::string& commit)
+    : implementation_(std::make_unique<Implementation>(version, commit)) {}
 Metrics::~Metrics() = default;
 
 DeviceMetrics* Metrics::ForDevice(const std::string& device) {
@@ -158,6 +186,7 @@ void Metrics::Compiled(double seconds) {
 void Metrics::ScheduleRefused() { implementation_->refused_schedules->Increment(); }
 void Metrics::CompileFailed() { implementation_->compile_failures->Increment(); }
 void Metrics::CompileWorkerFailed() { implementation_->compile_worker_failures->Increment(); }
+void Metrics::CompileWorkerStarted() { implementation_->compile_worker_starts->Increment(); }
 void Metrics::ProgramCacheLookup(bool hit) {
   (hit ? implementation_->program_hits : implementation_->program_misses)->Increment();
 }
@@ -185,6 +214,25 @@ void Metrics::Received(int64_t bytes) {
   implementation_->received->Increment(static_cast<double>(bytes));
 }
 void Metrics::Sent(int64_t bytes) { implementation_->sent->Increment(static_cast<double>(bytes)); }
+void Metrics::CallEnded(const std::string& method, double seconds) {
+  // Add returns an existing histogram if there is one. Calls are rare enough for this look-up;
+  // operations of sessions are not calls.
+  implementation_->call_seconds.Add({{"method", method}}, Buckets(1e-4, 100)).Observe(seconds);
+}
+void Metrics::LoginFailed(const std::string& reason) {
+  std::string label;
+  {
+    absl::MutexLock lock(&implementation_->mutex);
+    label = implementation_->login_reasons.Name(reason);
+  }
+  implementation_->failed_logins.Add({{"reason", absl::AsciiStrToLower(label)}}).Increment();
+}
+void Metrics::ConnectionRefused() { implementation_->refused_connections->Increment(); }
+void Metrics::Scraped(int64_t bytes, double seconds) {
+  implementation_->scrapes->Increment();
+  implementation_->scrape_bytes->Increment(static_cast<double>(bytes));
+  implementation_->scrape_seconds->Increment(seconds);
+}
 void Metrics::Abandoned() { implementation_->abandoned->Increment(); }
 void Metrics::Failed(absl::StatusCode code) {
   // Add returns an existing counter if there is one. Errors are rare enough for this look-up.

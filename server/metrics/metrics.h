@@ -9,6 +9,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -33,6 +34,14 @@ struct DeviceGauges {
   int64_t memory_cached_bytes = 0;
   int64_t queued = 0;
   bool healthy = true;
+  double busy_seconds = 0;      // a counter, as are
+  int64_t to_device_bytes = 0;  // these
+  int64_t from_device_bytes = 0;
+  double utilization = 0;  // 0 to 1
+  // nullopt: not measured.
+  std::optional<double> celsius = std::nullopt;
+  std::optional<double> watts = std::nullopt;
+  std::optional<double> clock_hertz = std::nullopt;
 };
 struct UserGauges {
   std::string user;
@@ -41,11 +50,34 @@ struct UserGauges {
   int64_t runs = 0;           // this
   int64_t memory_bytes = 0;
   int64_t sessions = 0;
-  int64_t waiting = 0;  // operations
+  int64_t waiting = 0;            // operations
+  double queue_wait_seconds = 0;  // a counter
+};
+// Of a user on all devices.
+struct UserTotals {
+  std::string user;
+  double compile_wait_seconds = 0;  // a counter
+  absl::Duration oldest_session = absl::ZeroDuration();
+  int64_t unprotected_sessions = 0;
+};
+struct ProgramInfo {
+  std::string program;  // as RunLabels::program
+  std::string name;
+  std::string devices;
+};
+// The file system of a folder.
+struct DiskGauges {
+  std::string folder;  // what the folder is for
+  int64_t free_bytes = 0;
+  int64_t size_bytes = 0;
 };
 struct Gauges {
   std::vector<DeviceGauges> devices;
   std::vector<UserGauges> users;
+  std::vector<UserTotals> user_totals;
+  std::vector<ProgramInfo> program_infos;  // the first kProgramNamesMax are shown
+  std::vector<DiskGauges> disks;
+  int64_t saved_session_bytes = 0;  // on disk
   int64_t sessions = 0;
   int64_t connections = 0;
   int64_t programs = 0;
@@ -80,7 +112,8 @@ class DeviceMetrics {
 
 class Metrics {
  public:
-  explicit Metrics(const std::string& version);
+  // `commit`: of the sources, "unknown" if it is not known.
+  explicit Metrics(const std::string& version, const std::string& commit = "unknown");
   ~Metrics();
 
   // Never null; lives as long as this object.
@@ -90,6 +123,8 @@ class Metrics {
   void CompileFailed();
   // A process that compiled a kernel was lost: it died, or exceeded its time or memory.
   void CompileWorkerFailed();
+  // A process that compiles kernels was started, as a spare or because more were needed.
+  void CompileWorkerStarted();
   // The proof refused a kernel's schedule, so the kernel was compiled with the plain one.
   void ScheduleRefused();
   void ProgramCacheLookup(bool hit);
@@ -111,6 +146,13 @@ class Metrics {
   void Sent(int64_t bytes);
   // A failed call or operation.
   void Failed(absl::StatusCode code);
+  // A call was answered, after `seconds`. Requires: `method` is one of the API.
+  void CallEnded(const std::string& method, double seconds);
+  // A caller could not be identified. `reason` is one of a few words: that of the error.
+  void LoginFailed(const std::string& reason);
+  void ConnectionRefused();
+  // A scrape was answered.
+  void Scraped(int64_t bytes, double seconds);
   // A call with a large response lost its client before the response.
   void Abandoned();
 

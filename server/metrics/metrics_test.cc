@@ -45,21 +45,31 @@ void Exercise(Metrics& metrics) {
   metrics.Sent(7);
   metrics.Failed(absl::StatusCode::kInvalidArgument);
   metrics.Abandoned();
+  metrics.CompileWorkerStarted();
+  metrics.CallEnded("ProgramService/ListKernels", 0.002);
+  metrics.LoginFailed("BAD_TOKEN");
+  metrics.ConnectionRefused();
+  metrics.Scraped(1000, 0.25);
   metrics.SetGauges([] {
     Gauges gauges;
-    gauges.devices = {{"cpu:0", 10, 20, 5, 3, true}, {"cpu:1", 0, 20, 0, 0, false}};
+    gauges.devices = {{"cpu:0", 10, 20, 5, 3, true, 12.5, 4096, 8, 0.25, 61.5, 217.25, 1.41e9},
+                      {"cpu:1", 0, 20, 0, 0, false}};
     gauges.sessions = 4;
-    gauges.users = {{"ann", "cpu:0", 1.5, 7, 64, 2, 3}};
+    gauges.users = {{"ann", "cpu:0", 1.5, 7, 64, 2, 3, 0.5}};
+    gauges.user_totals = {{"ann", 2.5, absl::Minutes(1), 1}};
+    gauges.program_infos = {{"a87a8ab9ef22", "step", "cpu:0"}, {"a87a8ab9ef22", "again", "cpu:1"}};
+    gauges.disks = {{"state", 100, 400}};
+    gauges.saved_session_bytes = 9;
     return gauges;
   });
 }
 
 TEST(Metrics, ShowsWhatHappened) {
-  Metrics metrics("1.2.3");
+  Metrics metrics("1.2.3", "664d6a6eeeb7");
   Exercise(metrics);
   const std::string text = metrics.Text();
   for (const char* line :
-       {"kiln_build_info{version=\"1.2.3\"} 1",
+       {"kiln_build_info{commit=\"664d6a6eeeb7\",version=\"1.2.3\"} 1",
         "kiln_replays_total{device=\"cpu:0\"} 1",
         "kiln_kernel_duration_seconds_count{device=\"cpu:0\",user=\"ann\",program=\"a87a8ab9ef22\","
         "kernel=\"reduce_sum_512\"} 1",
@@ -84,7 +94,30 @@ TEST(Metrics, ShowsWhatHappened) {
         "kiln_user_runs_total{user=\"ann\",device=\"cpu:0\"} 7",
         "kiln_user_memory_bytes{user=\"ann\",device=\"cpu:0\"} 64",
         "kiln_user_sessions{user=\"ann\",device=\"cpu:0\"} 2",
-        "kiln_user_waiting_operations{user=\"ann\",device=\"cpu:0\"} 3"}) {
+        "kiln_user_waiting_operations{user=\"ann\",device=\"cpu:0\"} 3",
+        "kiln_user_queue_wait_seconds_total{user=\"ann\",device=\"cpu:0\"} 0.5",
+        "kiln_user_compile_wait_seconds_total{user=\"ann\"} 2.5",
+        "kiln_user_oldest_session_seconds{user=\"ann\"} 60",
+        "kiln_user_unprotected_sessions{user=\"ann\"} 1",
+        "kiln_device_busy_seconds_total{device=\"cpu:0\"} 12.5",
+        "kiln_device_temperature_celsius{device=\"cpu:0\"} 61.5",
+        "kiln_device_power_watts{device=\"cpu:0\"} 217.25",
+        "kiln_device_clock_hertz{device=\"cpu:0\"} 1410000000",
+        "kiln_device_utilization_ratio{device=\"cpu:0\"} 0.25",
+        "kiln_device_copied_bytes_total{device=\"cpu:0\",direction=\"to_device\"} 4096",
+        "kiln_device_copied_bytes_total{device=\"cpu:0\",direction=\"from_device\"} 8",
+        "kiln_program_info{program=\"a87a8ab9ef22\",name=\"step\",devices=\"cpu:0\"} 1",
+        "kiln_disk_free_bytes{folder=\"state\"} 100",
+        "kiln_disk_size_bytes{folder=\"state\"} 400",
+        "kiln_saved_session_bytes 9",
+        "kiln_compile_worker_starts_total 1",
+        "kiln_rpc_duration_seconds_count{method=\"ProgramService/ListKernels\"} 1",
+        "kiln_rpc_duration_seconds_bucket{method=\"ProgramService/ListKernels\",le=\"0.0025\"} 1",
+        "kiln_failed_logins_total{reason=\"bad_token\"} 1",
+        "kiln_refused_connections_total 1",
+        "kiln_scrapes_total 1",
+        "kiln_scrape_bytes_total 1000",
+        "kiln_scrape_seconds_total 0.25"}) {
     EXPECT_THAT(text, HasSubstr(line));
   }
 }
@@ -272,7 +305,7 @@ TEST(Metrics, UsersNamesAreBounded) {
 TEST(Metrics, PromtoolFindsNothing) {
   if (std::system("command -v promtool >/dev/null") != 0)
     GTEST_SKIP() << "promtool is not installed";
-  Metrics metrics("1.2.3");
+  Metrics metrics("1.2.3", "664d6a6eeeb7");
   Exercise(metrics);
   const std::string path = absl::StrCat(testing::TempDir(), "/kiln_metrics.txt");
   std::ofstream(path) << metrics.Text();

@@ -166,6 +166,7 @@ absl::StatusOr<auth::Principal> Access::Identify(const Credentials& credentials)
 absl::Status Access::Check(const Credentials& credentials, const std::string& method) {
   const auto caller = Identify(credentials);
   absl::Status status = caller.status();
+  if (!caller.ok()) options_.metrics->LoginFailed(errors::Reason(status));
   if (caller.ok()) {
     const auto role_min = auth::LeastRole(method);
     if (!role_min)

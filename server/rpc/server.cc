@@ -22,6 +22,7 @@
 #include "server/relay/relay.h"
 #include "server/relay/tls_reloader.h"
 #include "server/rpc/connections/acceptors.h"
+#include "server/rpc/connections/call_meter.h"
 #include "server/rpc/connections/credentials.h"
 #include "server/rpc/connections/peer_socket.h"
 #include "server/rpc/connections/tcp_socket.h"
@@ -130,18 +131,21 @@ struct Server::Implementation {
 
 std::unique_ptr<relay::Relay> Server::Implementation::MakeRelay(const ServiceParts& parts,
                                                                 const Options& options) {
-  return std::make_unique<relay::Relay>(relay::Relay::Options{
-      .handshake = std::min(kHandshakeTime, options.idle_connection),
-      .limits = relay::ConnectionLimits::ForFiles(OpenFilesMax()),
-      .now = SteadyNow,
-      .hand_over =
-          [this](const relay::ConnectionPointer& connection, int file) {
-            watch->Add(connection);
-            acceptors->HandOver(connection->peer(), file);
-          },
-      .on_refused = [this, now = parts.clock.steady](
-                        const relay::Peer& peer,
-                        const absl::Status& why) { LogRefusal(peer, why, now()); }});
+  return std::make_unique<relay::Relay>(
+      relay::Relay::Options{.handshake = std::min(kHandshakeTime, options.idle_connection),
+                            .limits = relay::ConnectionLimits::ForFiles(OpenFilesMax()),
+                            .now = SteadyNow,
+                            .hand_over =
+                                [this](const relay::ConnectionPointer& connection, int file) {
+                                  watch->Add(connection);
+                                  acceptors->HandOver(connection->peer(), file);
+                                },
+                            .on_refused =
+                                [this, metrics = parts.metrics, now = parts.clock.steady](
+                                    const relay::Peer& peer, const absl::Status& why) {
+                                  metrics->ConnectionRefused();
+                                  LogRefusal(peer, why, now());
+                                }});
 }
 
 std::unique_ptr<ConnectionWatch> Server::Implementation::MakeWatch(const ServiceParts& parts,
@@ -222,6 +226,10 @@ absl::StatusOr<std::unique_ptr<Server>> Server::Start(const Parts& parts, const 
   implementation->watch = implementation->MakeWatch(parts.sessions, options);
   std::vector<std::unique_ptr<grpc::experimental::ServerInterceptorFactoryInterface>> interceptors;
   interceptors.push_back(implementation->watch->MakeInterceptorFactory());
+  interceptors.push_back(MakeCallMeter({.metrics = parts.trace.metrics,
+                                        .trace_recorder = parts.trace.recorder,
+                                        .access = parts.trace.access},
+                                       parts.trace.clock.steady));
   builder.experimental().SetInterceptorCreators(std::move(interceptors));
   implementation->acceptors = std::make_unique<Acceptors>(
       Acceptors::Options{
@@ -239,6 +247,7 @@ absl::StatusOr<std::unique_ptr<Server>> Server::Start(const Parts& parts, const 
   services.push_back(MakeBlobService(parts.blobs));
   services.push_back(MakeProgramService(parts.programs));
   services.push_back(MakeAdminService(parts.admin));
+  services.push_back(MakeTraceService(parts.trace));
   for (const auto& service : services) builder.RegisterService(service.get());
   implementation->server = builder.BuildAndStart();
   if (!implementation->server) {

@@ -35,6 +35,7 @@ class Server {
     BlobServiceParts blobs;
     ProgramServiceParts programs;
     AdminServiceParts admin;
+    TraceServiceParts trace;
   };
   // Requires: `parts` outlives the server. ALREADY_EXISTS or UNAVAILABLE names an address that
   // cannot be used, INVALID_ARGUMENT an address that the daemon must not listen on

@@ -59,6 +59,13 @@ void PendingTable::ChargeEntry(Entry& entry, Operation* operation, bool travels_
   large_bytes_ += entry.bytes;
 }
 
+void PendingTable::SetReceived(uint64_t sequence, std::string_view name, absl::Time now) {
+  const auto found = entries_.find(sequence);
+  KILN_CHECK(found != entries_.end()) << "operation " << sequence;
+  found->second.name = name;
+  found->second.received = now;
+}
+
 void PendingTable::SetExecuted(uint64_t sequence, PendingOperation operation) {
   const auto entry = entries_.find(sequence);
   if (entry == entries_.end()) {

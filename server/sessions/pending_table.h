@@ -7,9 +7,11 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <string_view>
 #include <utility>
 #include <vector>
 
+#include "absl/time/time.h"
 #include "server/memory/host_memory.h"
 #include "server/quota/meter.h"
 #include "server/sessions/handle_table.h"
@@ -28,6 +30,9 @@ class PendingTable {
     std::optional<memory::Charge> charge;      // nullopt: charged with the other small operations
     int64_t bytes = 0;                         // if charged alone; with its graph
     std::optional<PendingOperation> executed;  // since it was executed
+    // For traces: its kind, and when it was received; empty if it was not traced then.
+    std::string_view name = {};
+    absl::Time received = absl::InfinitePast();
   };
   using Entries = std::map<uint64_t, Entry>;  // by sequence number
 
@@ -45,6 +50,8 @@ class PendingTable {
   // Refused. Sequence numbers count up from 1. Requires: TakeAll was not called.
   // `travels_alone`: its message has no other operation, so HasRoom was checked before it.
   void Admit(uint64_t sequence, Operation* operation, bool travels_alone = true);
+  // Notes that an operation is traced. Requires: it was admitted; `name` is a constant.
+  void SetReceived(uint64_t sequence, std::string_view name, absl::Time now);
   // The operation has been executed, and is answered later. Called once, before it can end. After
   // TakeAll it does nothing. Requires: it was admitted.
   void SetExecuted(uint64_t sequence, PendingOperation operation);

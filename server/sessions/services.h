@@ -22,6 +22,7 @@
 #include "server/runtime/thread_pool.h"
 #include "server/sessions/recorder.h"
 #include "server/sessions/session_names.h"
+#include "server/trace/recorder.h"
 
 namespace kiln::sessions {
 
@@ -56,6 +57,7 @@ struct Services {
   // Makes the recorder of a session with a checkpoint interval; null: there are no checkpoints.
   std::function<std::unique_ptr<Recorder>(SessionState&)> new_recorder = nullptr;
   absl::Duration park_max = absl::Hours(7 * 24);  // how long a parked session is kept
+  trace::Recorder* trace_recorder = nullptr;      // null: operations are not traced
   std::shared_ptr<memory::HostMemory> host =
       std::make_shared<memory::HostMemory>(int64_t{1} << 30, 1024);
 };

@@ -110,7 +110,10 @@ absl::Status Session::Accept(const Sink* sink, uint64_t sequence, uint64_t ackno
     for (const uint64_t handle : NewHandles(operation))
       state_->highest_handle = std::max(state_->highest_handle, handle);
     state_->highest_program = std::max(state_->highest_program, NewProgram(operation));
+    const std::string_view name = NameOf(operation);
     state_->pending.Admit(sequence, &operation, travels_alone);
+    if (trace::Recorder* const recorder = state_->services.trace_recorder; trace::IsOn(recorder))
+      state_->pending.SetReceived(sequence, name, recorder->now());
     // With the lock held: an earlier stream of this session may still be adding its last operation.
     state_->executor.Add(sequence, std::move(operation));
     KILN_CHECK_EQ(state_->answers.last_received(), sequence);

@@ -69,12 +69,14 @@ void SessionState::Finish(Answer answer) {
   std::vector<uint64_t> barriers;
   std::optional<PendingOperation> ended;  // destroyed without the lock
   std::shared_ptr<Sink> sink;
+  std::optional<trace::Span> span;
   bool read_more = false;
   bool end = false;
   {
     absl::MutexLock lock(&mutex);
     if (closed) return;
     ended = pending.TakeExecuted(answer.sequence);
+    if (trace::IsOn(services.trace_recorder)) span = SpanOf(answer.sequence);
     barriers = pending.End(answer.sequence);
     answer.charge = host->Open(memory::Use::kAnswers);
     // Never refused, since every operation must be answered. Accept ends a stream whose client lets
@@ -89,12 +91,25 @@ void SessionState::Finish(Answer answer) {
     if (read_more) stream.refused_more = false;
     KILN_VALIDATE(*this, entries());
   }
+  if (span) services.trace_recorder->Add(*std::move(span));
   if (sink) {
     runtime::Together::Call([sink] { sink->Flush(); });
     if (read_more) sink->ReadMore();
     if (end) sink->Close(absl::OkStatus());
   }
   for (const uint64_t barrier : barriers) Finish({.sequence = barrier});
+}
+
+std::optional<trace::Span> SessionState::SpanOf(uint64_t sequence) const {
+  const auto found = pending.entries().find(sequence);
+  if (found == pending.entries().end() || found->second.name.empty()) return std::nullopt;
+  return trace::Span{.kind = trace::Kind::kOperation,
+                     .start = found->second.received,
+                     .duration = services.trace_recorder->now() - found->second.received,
+                     .name = std::string(found->second.name),
+                     .user = user->name,
+                     .session = identity.name,
+                     .detail = absl::StrCat(identity.name, "/", sequence)};
 }
 
 void SessionState::Fail(uint64_t sequence, absl::Span<const uint64_t> new_handles,
@@ -130,6 +145,15 @@ void SessionState::FailedLate(const absl::Status& why) {
   if (closed) return;
   if (is_replaying) replay_error.Update(why);
   if (recorder) recorder->FailedLate(why);
+}
+
+std::function<void()> SessionState::CountCompileWait(std::function<void()> then) {
+  return [self = shared_from_this(), since = services.clock.steady(), then = std::move(then)] {
+    const absl::Duration waited = self->services.clock.steady() - since;
+    self->user->compile_wait_nanoseconds.fetch_add(absl::ToInt64Nanoseconds(waited),
+                                                   std::memory_order_relaxed);
+    then();
+  };
 }
 
 bool SessionState::IsReplaying() const {

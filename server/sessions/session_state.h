@@ -64,6 +64,8 @@ struct SessionState : std::enable_shared_from_this<SessionState> {
 
   // For operations. Each operation is answered once, by Finish, Fail or Refuse.
   void Finish(Answer answer) ABSL_LOCKS_EXCLUDED(mutex);
+  // Returns the span of a traced operation that is answered now; nullopt if it is not traced.
+  std::optional<trace::Span> SpanOf(uint64_t sequence) const ABSL_SHARED_LOCKS_REQUIRED(mutex);
   // Fails the operation and the handles that it would have bound.
   void Fail(uint64_t sequence, absl::Span<const uint64_t> handles, const absl::Status& error)
       ABSL_LOCKS_EXCLUDED(mutex);
@@ -84,6 +86,9 @@ struct SessionState : std::enable_shared_from_this<SessionState> {
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex) {
     if (recorder) recorder->Executed(sequence, encoded);
   }
+  // Returns a function that calls `then`, and adds the time until then to the user's waits for
+  // programs.
+  std::function<void()> CountCompileWait(std::function<void()> then);
   bool IsReplaying() const ABSL_LOCKS_EXCLUDED(mutex);
   // Adds a Cancel that was received, unless an earlier daemon has received it.
   void AddCancelled(ReceivedCancel received) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex);

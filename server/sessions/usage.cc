@@ -23,6 +23,7 @@ std::vector<Usage> ListUsage(const Registry& registry) {
       entry.device = device;
       entry.device_seconds = static_cast<double>(use.nanoseconds.load()) * 1e-9;
       entry.runs = use.runs.load();
+      entry.wait_seconds = static_cast<double>(use.wait_nanoseconds.load()) * 1e-9;
     }
   }
   return list;

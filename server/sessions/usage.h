@@ -15,6 +15,7 @@ struct Usage {
   std::string device;
   double device_seconds = 0;  // since the daemon started
   int64_t runs = 0;           // since the daemon started
+  double wait_seconds = 0;    // of the runs in the queue, since the daemon started
   int64_t sessions = 0;       // now, as are the fields below
   int64_t memory_bytes = 0;
   int64_t programs = 0;

@@ -26,6 +26,7 @@ class Session;
 struct DeviceUse {
   std::atomic<int64_t> nanoseconds{0};
   std::atomic<int64_t> runs{0};
+  std::atomic<int64_t> wait_nanoseconds{0};   // of the runs in the queue, until they began
   std::shared_ptr<buffers::Account> account;  // the parent of their sessions' accounts there
 };
 
@@ -41,6 +42,8 @@ class User {
   // For all devices together.
   const std::shared_ptr<buffers::Account> account;
   std::map<std::string, DeviceUse> devices;  // by name; none is added later
+  // The time for which operations have waited for programs to be compiled.
+  std::atomic<int64_t> compile_wait_nanoseconds{0};
   // The share of a device's time, relative to other users'; one of the limits.
   std::atomic<double> weight{1};
   quota::Meter programs;

@@ -253,6 +253,17 @@ def test_whose_program():
         assert json.loads(output(KILN, "explain", digest, "--json", daemon=daemon))["program"]["name"] == "layer"
 
 
+@answers("what happens when, and what waits for what?")
+def test_trace(tmp_path):
+    with Kilnd(threads=2) as daemon:
+        tracer = subprocess.Popen([KILN, "trace", "--seconds", "2", "-o", tmp_path / "trace.json"], env=daemon.environment())
+        while tracer.poll() is None:
+            run_client(daemon)
+    assert tracer.returncode == 0
+    events = json.loads((tmp_path / "trace.json").read_text())["traceEvents"]
+    assert {"operation", "wait", "run"} <= {event.get("cat") for event in events}
+
+
 @answers("where does the time of a compile go?")
 def test_times_of_passes():
     with Kilnd(threads=2) as daemon:

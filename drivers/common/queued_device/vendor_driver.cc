@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
 #include "drivers/common/queued_device/queued_device.h"
 
@@ -43,6 +44,10 @@ absl::StatusOr<std::vector<std::unique_ptr<Device>>> VendorDriver::Enumerate(
   return devices;
 }
 
+std::string PciAddress(uint32_t domain, uint32_t bus, uint32_t device, uint32_t function) {
+  return absl::StrFormat("%04x:%02x:%02x.%x", domain, bus, device, function);
+}
+
 absl::StatusOr<std::unique_ptr<Device>> VendorDriver::Open(const Openable& found,
                                                            const std::string& name) const {
   if (!found.usable.ok()) return found.usable;
@@ -52,8 +57,11 @@ absl::StatusOr<std::unique_ptr<Device>> VendorDriver::Open(const Openable& found
   }
   auto device = found.open();
   if (!device.ok()) return device.status();
-  DeviceInfo info = {
-      .name = name, .model = found.model, .target = found.target, .memory_bytes = MemoryOf(found)};
+  DeviceInfo info = {.name = name,
+                     .model = found.model,
+                     .target = found.target,
+                     .memory_bytes = MemoryOf(found),
+                     .pci_address = found.pci_address};
   return std::make_unique<QueuedDevice>(*std::move(device), std::move(info), shared_options_.now);
 }
 

@@ -28,9 +28,13 @@ struct FoundDevice {
   Target target;
   int64_t memory_bytes = 0;
   bool shares_host_memory = false;
+  std::string pci_address = {};  // as DeviceInfo::pci_address
   // FAILED_PRECONDITION: why Kiln cannot use it.
   absl::Status usable;
 };
+
+// "0000:3b:00.0".
+std::string PciAddress(uint32_t domain, uint32_t bus, uint32_t device, uint32_t function);
 
 // FAILED_PRECONDITION names the first that does not hold: "has no compiler".
 struct Requirement {

@@ -34,6 +34,7 @@
 #include "server/runtime/device/driver_report.h"
 #include "server/runtime/device/managed_device.h"
 #include "server/sessions/registry.h"
+#include "server/trace/recorder.h"
 #include "server/tuner/setting_store.h"
 #include "server/tuner/tuner.h"
 
@@ -108,12 +109,16 @@ struct AdminServiceParts : ServiceParts {
   // Stops the daemon soon, saving its sessions; returns an error if it cannot save them.
   std::function<absl::Status()> stop{};
 };
+struct TraceServiceParts : ServiceParts {
+  trace::Recorder* recorder = nullptr;
+};
 
 std::unique_ptr<grpc::Service> MakeDeviceService(const DeviceServiceParts& parts);
 std::unique_ptr<grpc::Service> MakeSessionService(const SessionServiceParts& parts);
 std::unique_ptr<grpc::Service> MakeBlobService(const BlobServiceParts& parts);
 std::unique_ptr<grpc::Service> MakeProgramService(const ProgramServiceParts& parts);
 std::unique_ptr<grpc::Service> MakeAdminService(const AdminServiceParts& parts);
+std::unique_ptr<grpc::Service> MakeTraceService(const TraceServiceParts& parts);
 
 // Returns the status that ends a call; counts a failure.
 grpc::Status End(const ServiceParts& parts, const absl::Status& status);

@@ -2,6 +2,7 @@
 #ifndef KILN_SERVER_RUNTIME_CACHE_COMPILE_LOG_H_
 #define KILN_SERVER_RUNTIME_CACHE_COMPILE_LOG_H_
 
+#include <cstdint>
 #include <string>
 
 #include "absl/status/status.h"
@@ -17,7 +18,8 @@ struct CompileLabel {
   std::string digest;
   std::string name;
   std::string device;
-  std::string user;  // the first to ask; empty: the daemon itself
+  std::string user;     // the first to ask; empty: the daemon itself
+  uint64_t number = 0;  // of its spans in traces
 };
 
 void LogCompileStarted(const CompileLabel& label, const graph::Graph& graph);

@@ -82,6 +82,37 @@ class OwnersCache : public compiler::KernelCache {
   const std::string owner_;
 };
 
+// Records the compilation of each kernel.
+class TracedCompiler : public workers::KernelCompiler {
+ public:
+  // `make_span` returns the span of a compilation that began at this time and ends now, without the
+  // kernel's name.
+  TracedCompiler(workers::KernelCompiler* compiler, trace::Recorder* recorder,
+                 std::function<trace::Span(absl::Time begin)> make_span)
+      : compiler_(compiler), recorder_(recorder), make_span_(std::move(make_span)) {}
+
+  absl::StatusOr<drivers::KernelImage> Compile(const workers::KernelJob& job) override {
+    absl::Time begin = recorder_->now();
+    workers::KernelJob timed = job;
+    // The time for which the job waits for a worker is not of the kernel.
+    timed.on_begin = [&] {
+      begin = recorder_->now();
+      if (job.on_begin) job.on_begin();
+    };
+    auto image = compiler_->Compile(timed);
+    trace::Span span = make_span_(begin);
+    span.name = job.name;
+    span.number = 0;
+    recorder_->Add(std::move(span));
+    return image;
+  }
+
+ private:
+  workers::KernelCompiler* const compiler_;
+  trace::Recorder* const recorder_;
+  const std::function<trace::Span(absl::Time)> make_span_;
+};
+
 // Stores entries and never finds one.
 class WriteOnlyCache : public compiler::KernelCache {
  public:
@@ -107,8 +138,19 @@ absl::StatusOr<std::shared_ptr<Program>> ProgramCompiler::Compile(const ProgramR
     absl::Status fits = CheckSignatureFits(Signature::Of(graph), *devices[0]);
     if (!fits.ok()) return fits;
   }
-  const CompileLabel label{digest, request.name, request.DeviceNames(), UserOf(request)};
+  CompileLabel label{digest, request.name, request.DeviceNames(), UserOf(request)};
   LogCompileStarted(label, graph);
+  if (!trace::IsOn(options_.trace_recorder)) return CompileAttempts(request, graph, devices, label);
+  label.number = options_.trace_recorder->NewNumber();
+  const absl::Time start = options_.trace_recorder->now();
+  auto program = CompileAttempts(request, graph, devices, label);
+  options_.trace_recorder->Add(MakeSpan(trace::Kind::kCompile, start, label));
+  return program;
+}
+
+absl::StatusOr<std::shared_ptr<Program>> ProgramCompiler::CompileAttempts(
+    const ProgramRequest& request, const graph::Graph& graph,
+    absl::Span<ManagedDevice* const> devices, const CompileLabel& label) {
   Attempt attempt;
   for (const ManagedDevice* device : devices) {
     const int threads = device->info().target.limits.threads_per_block;
@@ -180,6 +222,10 @@ absl::StatusOr<std::shared_ptr<Program>> ProgramCompiler::CompileFor(
   compiler::Options options = CompilerOptions(request);
   OwnersCache owners(options.cache, request.owner);
   if (!request.owner.empty() && options.cache != nullptr) options.cache = &owners;
+  TracedCompiler traced(options.kernel_compiler, options_.trace_recorder, [&](absl::Time begin) {
+    return MakeSpan(trace::Kind::kKernel, begin, label);
+  });
+  if (label.number != 0 && options.kernel_compiler != nullptr) options.kernel_compiler = &traced;
   WriteOnlyCache write_only(options.cache);
   if (!attempt.reads_cache) options.cache = &write_only;
   const bool shares_results = graph.sharding == nullptr && request.source->variables().empty();
@@ -215,6 +261,7 @@ absl::StatusOr<compiler::CompiledProgram> ProgramCompiler::CompileOnce(
     const ProgramRequest& request, const graph::Graph& graph, const drivers::Target& target,
     const compiler::Options& options, const CompileLabel& label) {
   auto compiled = options_.compile(graph, target, options);
+  if (label.number != 0 && compiled.ok()) TracePasses(compiled->passes, label);
   // A vendor's compiler that asks for smaller blocks is not a failure yet.
   if (drivers::BlockThreadsMax(compiled.status())) return compiled;
   if (!compiled.ok()) {
@@ -225,6 +272,30 @@ absl::StatusOr<compiler::CompiledProgram> ProgramCompiler::CompileOnce(
   ReportRefusals(*compiled, label.digest);
   request.first_call->TakeOut(compiled->passes);
   return compiled;
+}
+
+trace::Span ProgramCompiler::MakeSpan(trace::Kind kind, absl::Time start,
+                                      const CompileLabel& label) const {
+  const std::string digest = ShortDigest(label.digest);
+  return {.kind = kind,
+          .start = start,
+          .duration = options_.trace_recorder->now() - start,
+          .name = label.name.empty() ? digest : ShortName(label.name),
+          .user = label.user,
+          .device = label.device,
+          .program = digest,
+          .number = label.number};
+}
+
+void ProgramCompiler::TracePasses(const std::vector<compiler::PassReport>& passes,
+                                  const CompileLabel& label) const {
+  for (const compiler::PassReport& pass : passes) {
+    if (pass.disabled) continue;
+    trace::Span span = MakeSpan(trace::Kind::kPass, pass.start, label);
+    span.name = pass.pass;
+    span.duration = absl::Seconds(pass.seconds);
+    options_.trace_recorder->Add(std::move(span));
+  }
 }
 
 SettingsChange ProgramCompiler::LastSettingsChange() const {

@@ -21,6 +21,7 @@
 #include "server/runtime/cache/compile_log.h"
 #include "server/runtime/cache/program_request.h"
 #include "server/runtime/program/program.h"
+#include "server/trace/recorder.h"
 
 namespace kiln::runtime {
 
@@ -36,7 +37,8 @@ class ProgramCompiler {
     workers::KernelCompiler* kernel_compiler = nullptr;  // as in compiler::Options
     metrics::Metrics* metrics = nullptr;                 // not null
     Clock clock;
-    int kernel_threads = 1;  // kernels of one program compiled at once
+    trace::Recorder* trace_recorder = nullptr;  // may be null
+    int kernel_threads = 1;                     // kernels of one program compiled at once
     // Programs with a longer predicted run are refused; 0: no limit.
     double run_seconds_max = 0;
     // As in compiler::Options.
@@ -78,6 +80,12 @@ class ProgramCompiler {
     bool reads_cache = true;
     bool devices_finish = false;  // the devices finish images themselves
   };
+  // Compile, except that its end is not recorded.
+  absl::StatusOr<std::shared_ptr<Program>> CompileAttempts(const ProgramRequest& request,
+                                                           const graph::Graph& graph,
+                                                           absl::Span<ManagedDevice* const> devices,
+                                                           const CompileLabel& label)
+      ABSL_LOCKS_EXCLUDED(mutex_);
   // Compiles once for each target, as `attempt` says, and loads. Additional errors:
   // drivers::BlocksTooLarge, drivers::FinishedRefused.
   absl::StatusOr<std::shared_ptr<Program>> CompileFor(const Attempt& attempt,
@@ -99,6 +107,10 @@ class ProgramCompiler {
                          const CompileLabel& label, Attempt* attempt);
   static drivers::Target TargetOf(const Attempt& attempt, const ManagedDevice& device);
   compiler::Options CompilerOptions(const ProgramRequest& request) const;
+  // Returns a span of the compilation, which lasts from `start` to now.
+  trace::Span MakeSpan(trace::Kind kind, absl::Time start, const CompileLabel& label) const;
+  void TracePasses(const std::vector<compiler::PassReport>& passes,
+                   const CompileLabel& label) const;
   void ReportRefusals(const compiler::CompiledProgram& program, const std::string& digest) const;
   static void ReportChoices(const compiler::GraphChoices& choices, const std::string& digest);
   static void ReportSetting(const compiler::CompiledKernel& kernel, const std::string& digest);

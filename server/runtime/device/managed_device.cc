@@ -12,14 +12,16 @@ namespace kiln::runtime {
 
 ManagedDevice::ManagedDevice(std::unique_ptr<drivers::Device> device, int64_t memory_limit,
                              metrics::DeviceMetrics* metrics, Clock clock,
-                             fairness::QueueLimits limits)
+                             fairness::QueueLimits limits, trace::Recorder* trace_recorder)
     : device_(std::move(device)),
       pool_(std::make_shared<buffers::Pool>(*device_, memory_limit)),
       arenas_(pool_),
       metrics_(metrics),
+      trace_recorder_(trace_recorder),
       clock_(std::move(clock)),
       dispatcher_(name(), clock_.steady, limits) {
   pool_->SetReclaimer([this] { arenas_.DropIdle(); });
+  pool_->SetRecorder(trace_recorder_);
 }
 
 ManagedDevice::~ManagedDevice() {

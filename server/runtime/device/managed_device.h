@@ -19,6 +19,7 @@
 #include "server/fairness/dispatcher.h"
 #include "server/metrics/metrics.h"
 #include "server/runtime/device/arenas.h"
+#include "server/trace/recorder.h"
 
 namespace kiln::runtime {
 
@@ -30,9 +31,11 @@ class ManagedDevice {
   // Called without locks held, after the health has changed.
   using HealthObserver = std::function<void(const ManagedDevice&)>;
 
-  // `memory_limit` in bytes; 0: all of the device's. `metrics` outlives this.
+  // `memory_limit` in bytes; 0: all of the device's. `metrics` and `trace_recorder` outlive
+  // this; the latter may be null.
   ManagedDevice(std::unique_ptr<drivers::Device> device, int64_t memory_limit,
-                metrics::DeviceMetrics* metrics, Clock clock, fairness::QueueLimits limits = {});
+                metrics::DeviceMetrics* metrics, Clock clock, fairness::QueueLimits limits = {},
+                trace::Recorder* trace_recorder = nullptr);
   // Waits until all work on the device has ended.
   ~ManagedDevice();
 
@@ -51,6 +54,8 @@ class ManagedDevice {
   fairness::Dispatcher& dispatcher() { return dispatcher_; }
   const fairness::Dispatcher& dispatcher() const { return dispatcher_; }
   metrics::DeviceMetrics& metrics() { return *metrics_; }
+  // Records what the device does; may be null.
+  trace::Recorder* trace_recorder() const { return trace_recorder_; }
 
   Arenas& arenas() { return arenas_; }
 
@@ -91,6 +96,7 @@ class ManagedDevice {
   const std::shared_ptr<buffers::Pool> pool_;
   Arenas arenas_;
   metrics::DeviceMetrics* const metrics_;
+  trace::Recorder* const trace_recorder_;
   const Clock clock_;
   fairness::Dispatcher dispatcher_;
   absl::Mutex holds_mutex_;

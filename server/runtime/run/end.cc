@@ -33,6 +33,7 @@ absl::Status CancelledRun() {
 }
 
 void Run::Finished(int member, int64_t ticket, const drivers::SubmitResult& result) {
+  if (trace::IsOn(device(member).trace_recorder())) TraceList(member, result);
   absl::Status status = result.status, lost;
   if (!status.ok() && !*unwanted_) lost = WhyLost(member);
   // Other members end because of the lost device; its own error says more than theirs.
@@ -75,9 +76,13 @@ void Run::AddTimes(int member, const drivers::SubmitResult& result) {
   Ended& ended = ended_[member];
   KILN_CHECK_LT(ended.pieces, pieces()) << label_;
   ended.seconds += result.seconds;
+  AddCommandSeconds(FirstCommand(member), result.command_seconds, &ended.command_seconds);
+  if (pieces_) ++ended.pieces;
+}
+
+int Run::FirstCommand(int member) const {
   // A device's lists end in the order of their submission.
-  const int first = pieces_ ? pieces_->lists[member][ended.pieces++].first_command : begin_.command;
-  AddCommandSeconds(first, result.command_seconds, &ended.command_seconds);
+  return pieces_ ? pieces_->lists[member][ended_[member].pieces].first_command : begin_.command;
 }
 
 absl::Status Run::WhyLost(int member) const {
@@ -179,7 +184,7 @@ void Run::End() {
   {
     absl::MutexLock lock(&mutex_);
     status = failure_;
-    for (int i = 0; i < size(); ++i) times.push_back({&device(i), ended_[i].seconds});
+    for (int i = 0; i < size(); ++i) times.push_back({&device(i), ended_[i].seconds, waited_});
   }
   // The run of an input may have failed on the devices after this run was submitted.
   if (status.ok()) status = InputFailure();

@@ -95,6 +95,7 @@ absl::StatusOr<fairness::Work::Handed> Run::TakeTurn(int member, int64_t ticket,
     const absl::StatusOr<bool> begun = begun_ ? CheckGoesOn() : Begin(member, ticket, waited);
     if (!begun.ok()) return begun.status();
     if (!*begun) return Handed::kNoRoom;
+    if (trace::IsOn(device(member).trace_recorder())) TraceWait(member, waited);
     // Read before the submission: after the last list is submitted, this run may end at once.
     is_last = next_.load() + 1 == pieces();
     auto submission = Count(is_last);
@@ -168,6 +169,7 @@ absl::StatusOr<bool> Run::Begin(int member, int64_t ticket, absl::Duration waite
     return begins;
   }
   begun_ = true;
+  waited_ = waited;
   first_run_.Begin("run");
   for (const ShardedProgram::Member& each : sharded().members())
     each.device->metrics().RunStarted(waited);

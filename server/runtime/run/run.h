@@ -40,6 +40,7 @@
 #include "server/runtime/program/program.h"
 #include "server/runtime/program/run_memory.h"
 #include "server/runtime/run/first_run.h"
+#include "server/trace/recorder.h"
 
 namespace kiln::runtime {
 
@@ -60,6 +61,8 @@ class Run : public fairness::Work, public std::enable_shared_from_this<Run> {
   struct DeviceTime {
     ManagedDevice* device = nullptr;
     double seconds = 0;
+    // In the device's queue before it began; zero if it has not begun.
+    absl::Duration waited = absl::ZeroDuration();
   };
   // `times`: by member.
   using Done = std::function<void(const absl::Status&, absl::Span<const DeviceTime> times)>;
@@ -174,6 +177,8 @@ class Run : public fairness::Work, public std::enable_shared_from_this<Run> {
       ABSL_LOCKS_EXCLUDED(mutex_);
   absl::Status SubmitList(const Submission& submission, int member, int64_t ticket);
   void LogStarted(int member, int64_t ticket) const;
+  // Records that the run, or its next piece, has waited in the queue.
+  void TraceWait(int member, absl::Duration waited) const;
   size_t pieces() const { return pieces_ == nullptr ? 1 : pieces_->seconds.size(); }
 
   // Checks what mutex_ guards.
@@ -184,6 +189,12 @@ class Run : public fairness::Work, public std::enable_shared_from_this<Run> {
   // Called when one of its lists has ended. May destroy this.
   void Finished(int member, int64_t ticket, const drivers::SubmitResult& result)
       ABSL_LOCKS_EXCLUDED(mutex_);
+  // Records a list that has just ended, with its commands if they were timed. Requires: it still
+  // counts as in flight.
+  void TraceList(int member, const drivers::SubmitResult& result) const ABSL_LOCKS_EXCLUDED(mutex_);
+  trace::Span MakeSpan(trace::Kind kind, int member) const;
+  // Returns the number of the whole list's command with which the list began that ends now.
+  int FirstCommand(int member) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void AddTimes(int member, const drivers::SubmitResult& result)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   // Returns the error of a lost device of the program, `member`'s first; OK if none is lost. A list
@@ -228,6 +239,7 @@ class Run : public fairness::Work, public std::enable_shared_from_this<Run> {
   std::shared_ptr<const Pieces> pieces_;  // null: it is submitted whole
   bool may_end_early_ = false;            // the rest is then submitted again
   bool begun_ = false;
+  absl::Duration waited_ = absl::ZeroDuration();  // until it began
   bool sampled_ = false;
   std::atomic<size_t> next_{0};  // piece
   std::vector<int64_t> parked_;  // tickets, by member; 0: its turn has not come; empty for one

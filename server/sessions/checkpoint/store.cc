@@ -229,6 +229,8 @@ int64_t CheckpointStore::BytesOf(const std::string& user) const {
   return Look().OfUser(PrefixOf(user), "");
 }
 
+int64_t CheckpointStore::bytes() const { return Look().Total(""); }
+
 void CheckpointStore::BeginSavingAll() {
   FolderUse use = Look();
   absl::MutexLock lock(&mutex_);

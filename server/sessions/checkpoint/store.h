@@ -86,6 +86,8 @@ class CheckpointStore {
   void BeginSavingAll() ABSL_LOCKS_EXCLUDED(mutex_);
   // The bytes of a user's files. Thread-safe.
   int64_t BytesOf(const std::string& user) const;
+  // The bytes of all files. Thread-safe.
+  int64_t bytes() const;
   // The number of files seen in all scans of the folder for sizes; for tests.
   int64_t files_looked_at() const { return files_looked_at_; }
 

@@ -32,7 +32,7 @@ void AwaitDefinition(SessionState& session, uint64_t sequence,
                   .error = self->user->Explain(result.status()),
                   .digest = result.ok() ? (*result)->program->description().digest : ""});
   };
-  if (!future->AddWaiter(compiled)) compiled();
+  if (!future->AddWaiter(session.CountCompileWait(compiled))) compiled();
 }
 
 void LogDefinition(const SessionState& session, uint64_t sequence, const DefineProgram& defined) {

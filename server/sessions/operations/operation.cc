@@ -72,6 +72,15 @@ absl::StatusOr<std::vector<size_t>> CheckpointIndex::Of(
   return all;
 }
 
+std::string_view NameOf(const Operation& operation) {
+  constexpr std::string_view kNames[] = {
+      "unknown", "define_program",  "run",     "write",  "read",
+      "release", "release_program", "barrier", "cancel", "detach",
+      "refused", "redo_pending",    "move"};
+  static_assert(std::size(kNames) == std::variant_size_v<Operation>);
+  return kNames[operation.index()];
+}
+
 int64_t SizeOf(const Operation& operation) {
   return kOperationBytes + Ask(operation, int64_t{0},
                                [](auto& kind) -> decltype(kind.bytes()) { return kind.bytes(); });

@@ -23,6 +23,7 @@
 
 #include <cstdint>
 #include <string>
+#include <string_view>
 #include <variant>
 
 #include "absl/status/status.h"
@@ -63,6 +64,8 @@ inline constexpr uint32_t kCheckpointVersion = 5;
 
 // The functions below call the members described above, or do what is the default.
 
+// Its kind, as the field in ConnectRequest is called: "define_program".
+std::string_view NameOf(const Operation& operation);
 // The bytes of host memory that an operation holds, except its graph, which is charged separately.
 int64_t SizeOf(const Operation& operation);
 // The bytes of its graph.

@@ -117,6 +117,8 @@ void CountRun(User& user, absl::Span<const runtime::Run::DeviceTime> times) {
     DeviceUse& use = user.devices.at(time.device->name());
     use.nanoseconds.fetch_add(static_cast<int64_t>(time.seconds * 1e9), std::memory_order_relaxed);
     use.runs.fetch_add(1, std::memory_order_relaxed);
+    use.wait_nanoseconds.fetch_add(absl::ToInt64Nanoseconds(time.waited),
+                                   std::memory_order_relaxed);
   }
 }
 
@@ -233,8 +235,8 @@ AddWaiter RunProgram::MustWaitFor(SessionState& session, uint64_t sequence) cons
   absl::MutexLock lock(&session.mutex);
   if (!session.CheckNotCancelled(sequence).ok()) return nullptr;
   if (auto future = session.programs.MustWaitFor(sequence, *this)) {
-    return [future = std::move(future)](std::function<void()> resume) {
-      return future->AddWaiter(std::move(resume));
+    return [future = std::move(future), &session](std::function<void()> resume) {
+      return future->AddWaiter(session.CountCompileWait(std::move(resume)));
     };
   }
   // On the device, the run would block all other runs until the copy has ended.

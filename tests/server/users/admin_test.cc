@@ -346,8 +346,8 @@ TEST_F(AdminTest, MetricsCountWhatHappened) {
         "kiln_user_runs_total{user=\"", "kiln_kernel_cache_rejected_total 0\n"}) {
     EXPECT_THAT(text, HasSubstr(line));
   }
-  EXPECT_THAT(text,
-              HasSubstr(absl::StrCat("kiln_build_info{version=\"", DaemonVersion(), "\"} 1\n")));
+  EXPECT_THAT(text, HasSubstr(absl::StrCat("kiln_build_info{commit=\"", DaemonCommit(),
+                                           "\",version=\"", DaemonVersion(), "\"} 1\n")));
   EXPECT_THAT(text, ContainsRegex("\nkiln_kernel_duration_seconds_count\\{device=\"cpu:0\",user=\""
                                   "[^\"]*\",program=\"[0-9a-f]+\",kernel=\"add\"\\} [1-4]\n"));
   // Under the digest prefix that `kiln programs` shows.

@@ -92,6 +92,10 @@ hsa_status_t GiveGpu(uint64_t agent, hsa_agent_info_t attribute, void* value) {
       return Give(value, static_cast<uint32_t>(control.units));
     case HSA_AMD_AGENT_INFO_MAX_CLOCK_FREQUENCY:
       return Give(value, uint32_t{2500});
+    case HSA_AMD_AGENT_INFO_BDFID:
+      return Give(value, uint32_t{0x0300});
+    case HSA_AMD_AGENT_INFO_DOMAIN:
+      return Give(value, uint32_t{0});
     case HSA_AMD_AGENT_INFO_MEMORY_WIDTH:
       return Give(value, uint32_t{384});
     case HSA_AMD_AGENT_INFO_MEMORY_MAX_FREQUENCY:
