@@ -32,7 +32,10 @@ Connection::Connection(int file, std::string origin, const relay::TlsContext& tl
       deadline_(deadline),
       events_(POLLIN) {}
 
-Connection::~Connection() { close(file_); }
+Connection::~Connection() {
+  if (reply_) reply_->Abandon();
+  close(file_);
+}
 
 Connection::Moved Connection::Outcome(long result, short events) {
   if (result > 0) return Moved::kSome;
@@ -64,20 +67,41 @@ Connection::Moved Connection::Write() {
   return Outcome(result, POLLOUT);
 }
 
-bool Connection::Advance(const Respond& respond, absl::Time answer_deadline) {
-  Moved moved = Moved::kSome;
-  while (!answer_ && moved == Moved::kSome) {
-    moved = Read();
+Connection::Moved Connection::ReadRequest(const Responder& responder, absl::Time answer_deadline) {
+  while (true) {
+    const Moved moved = Read();
     const auto request = ParseRequest(received_);
-    if (!request.ok()) {
-      answer_ = Text({.status = 400, .body = "not an HTTP/1.1 request\n"}, true);
-    } else if (*request) {
-      answer_ = Text(respond(**request), (*request)->method != "HEAD");
-    } else {
+    if (request.ok() && !*request) {
+      if (moved != Moved::kSome) return moved;
       continue;
     }
     deadline_ = answer_deadline;
-    moved = Moved::kSome;
+    reply_.emplace(responder.on_sent);
+    if (request.ok()) {
+      with_body_ = (*request)->method != "HEAD";
+      responder.respond(**request, *reply_);
+    } else {
+      reply_->Send({.status = 400, .body = "not an HTTP/1.1 request\n"});
+    }
+    return Moved::kSome;
+  }
+}
+
+void Connection::TakeResponse() {
+  auto response = reply_->Take();
+  if (!response) return;
+  answer_ = Text(*response, with_body_);
+  held_ = std::move(response->held);
+}
+
+bool Connection::Advance(const Responder& responder, absl::Time answer_deadline, bool was_ready) {
+  const bool was_waiting = reply_ && !answer_;
+  Moved moved = Moved::kSome;
+  if (!reply_) moved = ReadRequest(responder, answer_deadline);
+  if (reply_ && !answer_) TakeResponse();
+  if (reply_ && !answer_) {
+    events_ = POLLRDHUP;
+    return !(was_waiting && was_ready);
   }
   while (answer_ && moved == Moved::kSome && sent_ < answer_->size()) moved = Write();
   if (moved == Moved::kWaits) return true;

@@ -29,8 +29,12 @@ absl::StatusOr<std::unique_ptr<Endpoint>> Endpoint::Start(Options options) {
   return endpoint;
 }
 
+Endpoint::Wake::Wake() : file_(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)) {}
+Endpoint::Wake::~Wake() { close(file_); }
+void Endpoint::Wake::Ring() const { eventfd_write(file_, 1); }
+
 Endpoint::Endpoint(Options options)
-    : options_(std::move(options)), wake_(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)) {}
+    : options_(std::move(options)), wake_(std::make_shared<const Wake>()) {}
 
 Endpoint::~Endpoint() {
   if (socket_) socket_->Stop();
@@ -38,10 +42,9 @@ Endpoint::~Endpoint() {
     absl::MutexLock lock(&mutex_);
     stopped_ = true;
   }
-  eventfd_write(wake_, 1);
+  wake_->Ring();
   if (thread_.joinable()) thread_.join();
   for (const Arrived& arrived : arrived_) close(arrived.file);
-  close(wake_);
 }
 
 void Endpoint::Take(int file, std::string origin) {
@@ -62,11 +65,11 @@ void Endpoint::Take(int file, std::string origin) {
     }
     arrived_.push_back({file, std::move(origin)});
   }
-  eventfd_write(wake_, 1);
+  wake_->Ring();
 }
 
 bool Endpoint::Wait(std::vector<short>* ready) {
-  std::vector<pollfd> files = {{wake_, POLLIN, 0}};
+  std::vector<pollfd> files = {{wake_->file(), POLLIN, 0}};
   absl::Time first = absl::InfiniteFuture();
   for (const auto& connection : connections_) {
     files.push_back({connection->file(), connection->events(), 0});
@@ -82,7 +85,7 @@ bool Endpoint::Wait(std::vector<short>* ready) {
   ready->clear();
   for (size_t i = 1; i < files.size(); ++i) ready->push_back(files[i].revents);
   eventfd_t count;
-  eventfd_read(wake_, &count);
+  eventfd_read(wake_->file(), &count);
   absl::MutexLock lock(&mutex_);
   return !stopped_;
 }
@@ -123,9 +126,7 @@ void Endpoint::Serve() {
     size_t index = 0;
     std::erase_if(connections_, [&](const auto& connection) {
       const bool is_ready = ready[index++] != 0;
-      if (is_ready && !connection->Advance([this](const Request& r) { return Respond(r); },
-                                           now + options_.answer_patience))
-        return true;
+      if ((is_ready || connection->has_come()) && !Advance(*connection, is_ready)) return true;
       return connection->deadline() <= now;
     });
     std::vector<Arrived> arrived;
@@ -136,18 +137,27 @@ void Endpoint::Serve() {
     for (Arrived& each : arrived) {
       Admit(std::move(each));
       // Its request may have arrived already.
-      if (!connections_.back()->Advance([this](const Request& r) { return Respond(r); },
-                                        options_.steady_now() + options_.answer_patience))
-        connections_.pop_back();
+      if (!Advance(*connections_.back(), true)) connections_.pop_back();
     }
   }
 }
 
-Response Endpoint::Respond(const Request& request) const {
+bool Endpoint::Advance(Connection& connection, bool was_ready) const {
+  const Connection::Responder responder = {
+      .respond = [this](const Request& request, const Reply& reply) { Respond(request, reply); },
+      .on_sent = [wake = wake_] { wake->Ring(); }};
+  return connection.Advance(responder, options_.steady_now() + options_.answer_patience, was_ready);
+}
+
+void Endpoint::Respond(const Request& request, const Reply& reply) const {
   const bool is_known =
       request.path == "/metrics" || request.path == "/healthz" || request.path == "/readyz";
-  if (!is_known)
-    return {.status = 404, .body = "not found: the pages are /metrics, /healthz and /readyz\n"};
+  if (is_known) return reply.Send(RespondToSupervisor(request));
+  if (options_.pages && options_.pages(request, reply)) return;
+  reply.Send({.status = 404, .body = "not found: the pages are /metrics, /healthz and /readyz\n"});
+}
+
+Response Endpoint::RespondToSupervisor(const Request& request) const {
   if (request.method != "GET" && request.method != "HEAD")
     return {.status = 405, .body = "method not allowed: use GET\n"};
   if (request.path == "/healthz") return {.body = "alive\n"};

@@ -5,10 +5,14 @@
 #include <unistd.h>
 
 #include <atomic>
+#include <memory>
+#include <optional>
 #include <utility>
+#include <vector>
 
 #include "absl/strings/escaping.h"
 #include "absl/strings/str_cat.h"
+#include "absl/synchronization/mutex.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "server/clock/clock.h"
@@ -71,6 +75,7 @@ class EndpointTest : public ::testing::Test {
                                     .text = [] { return std::string("kiln_sessions 3\n"); },
                                     .allow = std::move(allow),
                                     .why_not_ready = [this] { return why_not_ready_; },
+                                    .pages = pages_,
                                     .steady_now = [this] { return absl::FromUnixSeconds(now_); }});
     ASSERT_TRUE(started.ok()) << started.status();
     endpoint_ = *std::move(started);
@@ -82,7 +87,8 @@ class EndpointTest : public ::testing::Test {
   }
 
   std::atomic<int64_t> now_{1'000};
-  std::string why_not_ready_;  // set before Start
+  std::string why_not_ready_;  // set before Start, like the next
+  Pages pages_;
   std::unique_ptr<Endpoint> endpoint_;
 };
 
@@ -195,6 +201,104 @@ TEST_F(EndpointTest, AnAnswerThatNobodyTakesHasItsTime) {
   now_ += 31;
   EXPECT_THAT(Scrape("GET / HTTP/1.1\r\n\r\n"), StartsWith("HTTP/1.1 404 "));
   EXPECT_LT(slow.Receive().size(), size_t{64} << 20);
+}
+
+// Pages that answer when the test lets them.
+class LatePages {
+ public:
+  Pages Get() {
+    return [this](const Request& request, const Reply& reply) {
+      if (request.path != "/late") return false;
+      absl::MutexLock lock(&mutex_);
+      waiting_.push_back(reply);
+      return true;
+    };
+  }
+  // Waits for the next request.
+  Reply Next() {
+    EXPECT_TRUE(Eventually([&] {
+      absl::MutexLock lock(&mutex_);
+      return !waiting_.empty();
+    }));
+    absl::MutexLock lock(&mutex_);
+    Reply next = waiting_.front();
+    waiting_.erase(waiting_.begin());
+    return next;
+  }
+
+ private:
+  absl::Mutex mutex_;
+  std::vector<Reply> waiting_ ABSL_GUARDED_BY(mutex_);
+};
+
+constexpr char kLateRequest[] = "GET /late HTTP/1.1\r\n\r\n";
+
+TEST_F(EndpointTest, AnAnswerMayComeLaterAndHoldsUpNoScrape) {
+  LatePages pages;
+  pages_ = pages.Get();
+  Start();
+  const Scraper late(endpoint_->port());
+  late.Send(kLateRequest);
+  const Reply reply = pages.Next();
+  EXPECT_THAT(Scrape(), StartsWith("HTTP/1.1 200 OK\r\n"));
+  EXPECT_FALSE(late.HasEnded());
+  reply.Send({.status = 404, .body = "at last"});
+  EXPECT_THAT(late.Receive(), HasSubstr("\r\n\r\nat last"));
+  EXPECT_THAT(Scrape("GET /other HTTP/1.1\r\n\r\n"), StartsWith("HTTP/1.1 404 "));
+}
+
+TEST_F(EndpointTest, WhatAnAnswerHoldsIsFreedWithIt) {
+  LatePages pages;
+  pages_ = pages.Get();
+  Start();
+  const Scraper late(endpoint_->port());
+  late.Send(kLateRequest);
+  auto held = std::make_shared<int>(1);
+  const std::weak_ptr<int> watched = held;
+  pages.Next().Send({.body = "x", .held = std::move(held)});
+  EXPECT_THAT(late.Receive(), HasSubstr("\r\n\r\nx"));
+  EXPECT_TRUE(Eventually([&] { return watched.expired(); }));
+}
+
+TEST_F(EndpointTest, AnAnswerForAClientThatHasGoneIsNotWanted) {
+  LatePages pages;
+  pages_ = pages.Get();
+  Start();
+  std::optional<Scraper> late(endpoint_->port());
+  late->Send(kLateRequest);
+  const Reply reply = pages.Next();
+  EXPECT_TRUE(reply.is_wanted());
+  late.reset();
+  EXPECT_TRUE(Eventually([&] { return !reply.is_wanted(); }));
+  reply.Send({.body = std::string(100, 'x')});
+  EXPECT_FALSE(reply.has_come());
+}
+
+TEST_F(EndpointTest, AnAnswerThatNeverComesHasItsTime) {
+  LatePages pages;
+  pages_ = pages.Get();
+  Start();
+  const Scraper late(endpoint_->port());
+  late.Send(kLateRequest);
+  const Reply reply = pages.Next();
+  now_ += 31;
+  EXPECT_THAT(Scrape(), StartsWith("HTTP/1.1 200 OK\r\n"));
+  EXPECT_EQ(late.Receive(), "");
+  EXPECT_FALSE(reply.is_wanted());
+}
+
+// The thread that makes it may need longer than the daemon lives.
+TEST_F(EndpointTest, AnAnswerMayComeAfterTheEnd) {
+  LatePages pages;
+  pages_ = pages.Get();
+  Start();
+  const Scraper late(endpoint_->port());
+  late.Send(kLateRequest);
+  const Reply reply = pages.Next();
+  endpoint_.reset();
+  EXPECT_FALSE(reply.is_wanted());
+  reply.Send({.body = "too late"});
+  EXPECT_EQ(late.Receive(), "");
 }
 
 }  // namespace

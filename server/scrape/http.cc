@@ -18,14 +18,20 @@ const char* ReasonOf(int status) {
   switch (status) {
     case 200:
       return "OK";
+    case 302:
+      return "Found";
     case 400:
       return "Bad Request";
     case 401:
       return "Unauthorized";
+    case 403:
+      return "Forbidden";
     case 404:
       return "Not Found";
     case 405:
       return "Method Not Allowed";
+    case 429:
+      return "Too Many Requests";
     case 503:
       return "Service Unavailable";
     default:
@@ -46,6 +52,29 @@ std::optional<std::string> PasswordOf(absl::string_view value) {
   return decoded.substr(colon + 1);
 }
 
+void SetAuthorization(std::string value, Request* request) {
+  if (request->authorization) {
+    request->authorization = "";
+    request->password.reset();
+    return;
+  }
+  request->password = PasswordOf(value);
+  request->authorization = std::move(value);
+}
+
+void SetField(absl::string_view line, Request* request) {
+  const std::pair<absl::string_view, absl::string_view> field =
+      absl::StrSplit(line, absl::MaxSplits(':', 1));
+  std::string value(absl::StripAsciiWhitespace(field.second));
+  if (absl::EqualsIgnoreCase(field.first, "authorization")) {
+    SetAuthorization(std::move(value), request);
+  } else if (absl::EqualsIgnoreCase(field.first, "host")) {
+    request->host = std::move(value);
+  } else if (absl::EqualsIgnoreCase(field.first, "sec-fetch-site")) {
+    request->fetch_site = std::move(value);
+  }
+}
+
 }  // namespace
 
 absl::StatusOr<std::optional<Request>> ParseRequest(absl::string_view text) {
@@ -62,21 +91,21 @@ absl::StatusOr<std::optional<Request>> ParseRequest(absl::string_view text) {
     return NoRequest();
   Request request;
   request.method = std::string(words[0]);
-  request.path = std::string(words[1].substr(0, words[1].find('?')));
-  for (size_t i = 1; i < lines.size(); ++i) {
-    const std::pair<absl::string_view, absl::string_view> field =
-        absl::StrSplit(lines[i], absl::MaxSplits(':', 1));
-    if (absl::EqualsIgnoreCase(field.first, "authorization"))
-      request.password = PasswordOf(absl::StripAsciiWhitespace(field.second));
-  }
+  const std::pair<absl::string_view, absl::string_view> target =
+      absl::StrSplit(words[1], absl::MaxSplits('?', 1));
+  request.path = std::string(target.first);
+  request.query = std::string(target.second);
+  for (size_t i = 1; i < lines.size(); ++i) SetField(lines[i], &request);
   return request;
 }
 
 std::string Text(const Response& response, bool with_body) {
   std::string text =
       absl::StrCat("HTTP/1.1 ", response.status, " ", ReasonOf(response.status),
-                   "\r\nContent-Type: text/plain; version=0.0.4; charset=utf-8\r\nContent-Length: ",
-                   response.body.size(), "\r\nConnection: close\r\n");
+                   "\r\nContent-Type: ", response.content_type,
+                   "\r\nContent-Length: ", response.body.size(), "\r\nConnection: close\r\n");
+  for (const auto& [name, value] : response.fields)
+    absl::StrAppend(&text, name, ": ", value, "\r\n");
   if (response.asks_for_password) {
     absl::StrAppend(&text,
                     "WWW-Authenticate: Basic realm=\"kilnd: a viewer's or an admin's token as the "

@@ -18,7 +18,10 @@ TEST(ParseRequest, IsThereOnceItsHeaderHasEnded) {
   ASSERT_TRUE(request.ok() && *request);
   EXPECT_EQ((*request)->method, "GET");
   EXPECT_EQ((*request)->path, "/metrics");
+  EXPECT_EQ((*request)->query, "x=1");
+  EXPECT_EQ((*request)->host, "box");
   EXPECT_EQ((*request)->password, std::nullopt);
+  EXPECT_EQ((*request)->authorization, std::nullopt);
 }
 
 TEST(ParseRequest, FindsThePassword) {
@@ -32,6 +35,23 @@ TEST(ParseRequest, FindsThePassword) {
   EXPECT_EQ(password("Basic " + absl::Base64Escape("no colon")), std::nullopt);
   EXPECT_EQ(password("Basic !"), std::nullopt);
   EXPECT_EQ(password("Bearer kiln_1_2"), std::nullopt);
+}
+
+TEST(ParseRequest, FindsWhatABrowserSaysOfItself) {
+  const auto request = ParseRequest(
+      "GET /web/ HTTP/1.1\r\nauthorization:  Bearer kiln_1_2 \r\nSec-Fetch-Site: "
+      "cross-site\r\n\r\n");
+  ASSERT_TRUE(request.ok() && *request);
+  EXPECT_EQ((*request)->authorization, "Bearer kiln_1_2");
+  EXPECT_EQ((*request)->fetch_site, "cross-site");
+}
+
+TEST(ParseRequest, TwoAuthorizationsAreNone) {
+  const std::string basic = "Authorization: Basic " + absl::Base64Escape("a:b") + "\r\n";
+  const auto request = ParseRequest("GET / HTTP/1.1\r\n" + basic + basic + "\r\n");
+  ASSERT_TRUE(request.ok() && *request);
+  EXPECT_EQ((*request)->authorization, "");
+  EXPECT_EQ((*request)->password, std::nullopt);
 }
 
 TEST(ParseRequest, RefusesWhatIsNone) {
@@ -49,6 +69,14 @@ TEST(Text, SaysHowLongTheBodyIs) {
   EXPECT_NE(text.find("Content-Length: 3\r\n"), std::string::npos);
   EXPECT_EQ(text.substr(text.size() - 7), "\r\n\r\nabc");
   EXPECT_EQ(Text({.body = "abc"}, false), text.substr(0, text.size() - 3));
+}
+
+TEST(Text, HasFurtherFields) {
+  const std::string text = Text(
+      {.status = 429, .content_type = "text/css", .fields = {{"X-A", "1"}, {"X-B", "2"}}}, true);
+  EXPECT_EQ(text,
+            "HTTP/1.1 429 Too Many Requests\r\nContent-Type: text/css\r\nContent-Length: 0\r\n"
+            "Connection: close\r\nX-A: 1\r\nX-B: 2\r\n\r\n");
 }
 
 }  // namespace

@@ -141,7 +141,9 @@ std::string RandomRequest(Random& random) {
 }
 
 bool Equal(const scrape::Request& a, const scrape::Request& b) {
-  return a.method == b.method && a.path == b.path && a.password == b.password;
+  return a.method == b.method && a.path == b.path && a.query == b.query &&
+         a.password == b.password && a.authorization == b.authorization && a.host == b.host &&
+         a.fetch_site == b.fetch_site;
 }
 
 Outcome TryRequest(Random& random) {
