@@ -1,4 +1,4 @@
-// Records what the daemon does while somebody traces it.
+// Records what the daemon does while it is traced.
 #ifndef KILN_SERVER_TRACE_RECORDER_H_
 #define KILN_SERVER_TRACE_RECORDER_H_
 

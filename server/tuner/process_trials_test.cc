@@ -359,7 +359,7 @@ TEST_F(ProcessTrialsTest, MemoryThatUsersNeedIsGivenUp) {
   trials_->SetOnYield([&] { ++yielded; });
   EXPECT_TRUE(give_up());
   EXPECT_EQ(yielded, 1);
-  // Nobody has waited for the process yet.
+  // No thread has waited for the process yet.
   siginfo_t ended{};
   EXPECT_EQ(waitid(P_PID, static_cast<id_t>(pid), &ended, WEXITED | WNOWAIT), 0);
   EXPECT_EQ(ended.si_status, SIGKILL);

@@ -153,7 +153,7 @@ class Tuner {
   // FAILED_PRECONDITION: a device computes nothing, so that it cannot be tuned. UNAVAILABLE: it
   // takes no new work, the tuner has stopped, or another program is being tuned there, which the
   // message names by its digest if it is the same user's. But what a user asks for cancels what
-  // the daemon does for itself, and one that was cancelled is in nobody's way.
+  // the daemon does for itself, and one that was cancelled holds up no other.
   absl::StatusOr<std::unique_ptr<Claim>> Begin(std::vector<runtime::ManagedDevice*> devices,
                                                TuningInfo info) ABSL_LOCKS_EXCLUDED(mutex_);
 

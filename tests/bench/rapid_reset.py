@@ -35,7 +35,7 @@ from kilnd_process import Kilnd, program  # noqa: E402
 
 PREFACE = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n" + b"\0\0\0\4\0\0\0\0\0"  # and empty SETTINGS: RFC 9113, section 3.4
 PAIRS_PER_WRITE = 100
-OTHER_ACCOUNT = 65534  # nobody
+OTHER_ACCOUNT = 65534  # an account that owns no files
 USER_CONFIG = "[auth]\nsystem_users = true\n"
 
 
