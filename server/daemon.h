@@ -67,8 +67,8 @@ class Daemon {
 
   // Applies the keys of a checked configuration that can change while the daemon runs, and reads
   // users, limits and certificates again. Logs "reloaded" with the keys that have changed, and with
-  // those for which the daemon must be started again. What cannot be read is logged as
-  // "reload_failed" and stays as it was. Thread-safe.
+  // those for which the daemon must be started again. A file that cannot be read is logged
+  // as "reload_failed", and its old content stays in use. Thread-safe.
   void Reload(const config::Config& config);
 
   // The addresses it listens on, with the chosen ports.

@@ -60,7 +60,7 @@ def test_the_shipped_tables_can_be_read(generate):
 
 
 def explained(daemon: Kilnd) -> str:
-    """What `kiln explain` prints of the only program, after it has run."""
+    """Returns what `kiln explain` prints of the only program, after it has run."""
     connection = kiln.connect(daemon.address)
     double = kiln.jit(lambda x: x * 2 + 1)
     double(kiln.ones(4096)).numpy()

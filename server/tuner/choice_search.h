@@ -65,8 +65,8 @@ struct ChoiceSearchResult {
 
 // Tries the sites one after another, those of large values first, each against the incumbent. A
 // choice that makes no other kernels costs nothing but its passes. One that is faster becomes part
-// of the incumbent, and is then tried for all sites of its kind. What several choices have gained
-// is compared with the start once more. Returns an error if the start cannot be compiled.
+// of the incumbent, and is then tried for all sites of its kind. The gain of several choices is
+// compared with the start once more. Returns an error if the start cannot be compiled.
 absl::StatusOr<ChoiceSearchResult> FindChoices(const std::vector<partition::Site>& sites,
                                                const CompileChoices& compile,
                                                const ComparePrograms& compare,

@@ -11,7 +11,7 @@
 
 namespace kiln::tuner {
 
-// What the kernels of one program compute that the other program has not, and the other way round:
+// The values that kernels of one program compute and the other program has not, and the reverse:
 // two ways from the same inputs to the same results. Values between them belong to one way.
 struct ProgramDifference {
   // For the runner of both: the buffers of all values that a kernel of them reads or writes. It has

@@ -280,7 +280,7 @@ TEST_F(TunerTest, SearchesForChoicesBeforeTheirKernels) {
   EXPECT_EQ(stored->setting, "choices 1\napart %3\n");
   EXPECT_EQ(stored->width, 4);
   EXPECT_GT(stored->seconds_before, stored->seconds_after);
-  // What is stored is what the compiler uses, and is not searched again.
+  // The compiler uses stored choices, which are not searched again.
   options.choices = [this](const std::string& graph, const drivers::Target&) {
     return store_->SettingFor(graph, device_.info().target);
   };

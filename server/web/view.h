@@ -1,4 +1,4 @@
-// What the web view's page asks for, as JSON. Each call belongs to an RPC: it needs that RPC's role
+// Answers for the web view's page, as JSON. Each call belongs to an RPC: it needs that RPC's role
 // (auth/method_table.h) and shows the same numbers, from the same functions
 // (rpc/services/answers.h).
 #ifndef KILN_SERVER_WEB_VIEW_H_

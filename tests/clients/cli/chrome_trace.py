@@ -1,7 +1,7 @@
 """A strict reader of traces in Chrome's trace event format, as far as `kiln trace` writes it.
 
 Perfetto and chrome://tracing read a thread's complete events ("X") as a stack: an event that begins within another one must
-end within it. What breaks that is shown wrongly, or not at all, without a message. So this reader refuses it.
+end within it. A file that breaks these rules is shown wrongly, or not at all, without a message. So this reader refuses it.
 """
 
 from __future__ import annotations

@@ -35,7 +35,7 @@ namespace {
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 
-// What a command prints on stdout.
+// Returns the stdout of a command.
 std::string Printed(const char* command) {
   FILE* pipe = popen(command, "r");
   if (pipe == nullptr) return "";

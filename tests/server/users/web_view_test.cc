@@ -344,7 +344,7 @@ TEST_F(WebViewTest, RefusesWhatItDoesNotUnderstand) {
     EXPECT_EQ(Call(call).status, 404) << call;
 }
 
-// What a user names a program may be anything.
+// A program may have any name.
 TEST_F(WebViewTest, NamesAreDataInTheAnswer) {
   auto stream = owner_.Connect();
   v1::ConnectRequest define = Define(1, AddGraph(3));
