@@ -10,6 +10,7 @@
 #include "kiln/v1/device.pb.h"
 #include "kiln/v1/program.pb.h"
 #include "kiln/v1/session.pb.h"
+#include "kiln/v1/trace.pb.h"
 
 namespace kiln::cli {
 namespace {
@@ -37,6 +38,7 @@ constexpr AnswerSchema kAnswers[] = {
     {"cache clear", Of<v1::ClearCacheResponse>},
     {"drain", Of<v1::DrainResponse>},
     {"top", Of<v1::ListUsersResponse>},
+    {"trace", Of<v1::TraceResponse>, /*is_line=*/true},
     {"tune", Of<v1::TuneProgramResponse>, /*is_line=*/true},
     {"tune list", Of<v1::ListTuningsResponse>},
     {"tune stop", Of<v1::StopTuningResponse>},

@@ -724,6 +724,16 @@ TEST_F(CliTest, TopGoesOnWhenTheDaemonEndsWhileItIsAsked) {
   EXPECT_THAT(error(), HasSubstr("trying again"));
 }
 
+TEST_F(CliTest, TopIsSortedAndCut) {
+  ASSERT_EQ(Run({"top", "--interval=0.1", "--count=1", "--sort", "user", "--limit", "1"}), 0)
+      << error();
+  EXPECT_THAT(out(), HasSubstr("ann\\x1B[2J"));
+  EXPECT_EQ(Run({"top", "--interval=0.1", "--count=1", "--sort", "age"}), 2);
+  EXPECT_THAT(error(), HasSubstr("there is no column age"));
+  EXPECT_EQ(Run({"top", "--watch"}), 2);
+  EXPECT_THAT(error(), HasSubstr("takes only --sort and --limit"));
+}
+
 TEST_F(CliTest, TopSaysWhatItTakes) {
   for (const std::vector<std::string>& wrong :
        std::vector<std::vector<std::string>>{{"top", "--count=0"},
@@ -791,7 +801,7 @@ TEST(UsageTable, SharesAndRatesAreOfTheTimeBetweenTheSamples) {
   add(before, "eve", 9, 1000);
   add(now, "eve", 1, 10);  // the daemon has restarted
   std::ostringstream out;
-  PrintUsage(before, now, out);
+  UsageTable(before, now).Print(out);
   EXPECT_THAT(out.str(), ContainsRegex("\nbob +cpu:0 +50% +1.5 .*\nann +cpu:0 +25% +20.0 "));
   EXPECT_THAT(out.str(), ContainsRegex("\neve +cpu:0 +0% +0.0 "));
 }

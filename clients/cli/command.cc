@@ -33,12 +33,12 @@ absl::Status Invocation::PrintJsonLine(const google::protobuf::Message& answer) 
   return absl::OkStatus();
 }
 
-absl::Status Invocation::PrintTable(Table& table) const {
+absl::Status Invocation::PrintTable(Table& table, std::ostream& to) const {
   if (!sort.empty())
     if (absl::Status status = table.SortBy(sort); !status.ok()) return status;
   const size_t more = rows_max ? table.KeepFirst(*rows_max) : 0;
-  table.Print(out);
-  if (more > 0) out << "and " << more << " more\n";
+  table.Print(to);
+  if (more > 0) to << "and " << more << " more\n";
   return absl::OkStatus();
 }
 

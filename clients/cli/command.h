@@ -60,7 +60,8 @@ struct Invocation {
   absl::Status PrintJson(const google::protobuf::Message& answer) const;
   // Prints the command's main table, sorted and cut as the caller wants. INVALID_ARGUMENT: there is
   // no such column.
-  absl::Status PrintTable(Table& table) const;
+  absl::Status PrintTable(Table& table) const { return PrintTable(table, out); }
+  absl::Status PrintTable(Table& table, std::ostream& to) const;
   // Prints one of many answers on a line of its own (JSON Lines), flushed at once for readers that
   // follow.
   absl::Status PrintJsonLine(const google::protobuf::Message& answer) const;

@@ -88,7 +88,7 @@ constexpr Command kCommands[] = {
      "  --interval SECONDS   time between two tables; default: 1\n"
      "  --count N            stops after N tables; default: when interrupted\n"
      "SHARE is the share of the device's time. Callers with the role user see only themselves.\n",
-     RunTop},
+     RunTop, /*connects_itself=*/false, Always},
     {"trace", "[--seconds N] [-o FILE]", "writes a timeline of the daemon's work for Perfetto",
      "  --seconds N   how long to trace; default: 5\n"
      "  -o FILE       default: trace.json; -: stdout. https://ui.perfetto.dev and "
@@ -187,7 +187,8 @@ void PrintHelp(const Command& command, std::ostream& out) {
       << command.arguments << " [--json] [--address ADDRESS]\n\n"
       << command.summary << '\n'
       << command.help;
-  if (command.has_table != nullptr && command.run != RunStatus)
+  if (command.run == RunTop) out << "The table of users takes --sort COLUMN and --limit N.\n";
+  if (command.has_table != nullptr && command.run != RunStatus && command.run != RunTop)
     out << "The table takes --sort COLUMN, --limit N and --watch [SECONDS].\n";
 }
 
@@ -330,11 +331,16 @@ absl::Status CheckOptions(const Command& command, const CommonOptions& options) 
   if (options.json)
     return absl::InvalidArgumentError("--sort, --limit and --watch are for tables, not for --json");
   const bool has_table = command.has_table != nullptr && command.has_table(options.rest);
-  if (has_table && !(is_for_table && command.run == RunStatus)) return absl::OkStatus();
+  // Of `kiln status` no table is the main one, and `kiln top` has an interval of its own.
+  const bool may_sort = has_table && command.run != RunStatus;
+  const bool may_watch = has_table && command.run != RunTop;
+  if ((!is_for_table || may_sort) && (!options.watch_seconds || may_watch)) return absl::OkStatus();
   return absl::InvalidArgumentError(
       absl::StrCat("--sort, --limit and --watch are for commands that print one table, and `kiln ",
                    std::string(command.name), "` ",
-                   has_table ? "takes only --watch" : "does not with these arguments"));
+                   may_watch  ? "takes only --watch"
+                   : may_sort ? "takes only --sort and --limit"
+                              : "does not with these arguments"));
 }
 
 // Assembly of a large program is more than gRPC's default limit of 4 MiB.

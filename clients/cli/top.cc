@@ -85,15 +85,21 @@ absl::StatusOr<UsageSample> Look(const Invocation& invocation) {
 }
 
 // Writes once, so that a terminal does not flicker.
-void Show(const Invocation& invocation, const UsageSample& before, const UsageSample& now) {
+absl::Status Show(const Invocation& invocation, const UsageSample& before, const UsageSample& now) {
   std::ostringstream text;
   text.copyfmt(invocation.out);  // with the columns and colours of the terminal
   if (invocation.terminal) text << kClearTerminal;
   text << invocation.address << "  "
        << absl::FormatTime("%H:%M:%S", invocation.now(), absl::LocalTimeZone()) << "\n\n";
-  PrintUsage(before, now, text);
+  PrintLoads(now.devices, text);
+  text << '\n';
+  Table table = UsageTable(before, now);
+  if (table.empty()) text << "no user has used a device yet\n";
+  if (!table.empty())
+    if (absl::Status status = invocation.PrintTable(table, text); !status.ok()) return status;
   if (!invocation.terminal) text << '\n';
   invocation.out << text.str() << std::flush;
+  return absl::OkStatus();
 }
 
 }  // namespace
@@ -108,7 +114,7 @@ absl::Status RunTop(Invocation& invocation) {
     std::this_thread::sleep_for(std::chrono::duration<double>(options->interval_seconds));
     auto now = Look(invocation);
     if (now.ok()) {
-      Show(invocation, *last, *now);
+      if (absl::Status status = Show(invocation, *last, *now); !status.ok()) return status;
       last = std::move(now);
       continue;
     }

@@ -6,10 +6,8 @@
 #include <utility>
 #include <vector>
 
-#include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "clients/cli/format.h"
-#include "clients/cli/table.h"
 
 namespace kiln::cli {
 namespace {
@@ -51,7 +49,9 @@ std::vector<Row> Rows(const UsageSample& before, const UsageSample& now) {
   return rows;
 }
 
-void PrintDevices(const v1::ListDevicesResponse& devices, std::ostream& out) {
+}  // namespace
+
+void PrintLoads(const v1::ListDevicesResponse& devices, std::ostream& out) {
   Table table({"device", ">load", ">queue", ">memory", ">of", "health"});
   for (const v1::Device& device : devices.devices()) {
     table.Add({device.name(), PercentCell(device.utilization()), CountCell(device.queue_length()),
@@ -61,24 +61,17 @@ void PrintDevices(const v1::ListDevicesResponse& devices, std::ostream& out) {
   table.Print(out);
 }
 
-}  // namespace
-
-void PrintUsage(const UsageSample& before, const UsageSample& now, std::ostream& out) {
-  PrintDevices(now.devices, out);
+Table UsageTable(const UsageSample& before, const UsageSample& now) {
   Table table({"user", "device", ">share", ">runs/s", ">waiting", ">memory", ">sessions",
                ">programs", ">device time"});
   for (const Row& row : Rows(before, now)) {
-    table.Add({row.user, row.use->device(), Percent(row.share),
-               absl::StrFormat("%.1f", row.runs_per_second), absl::StrCat(row.use->waiting()),
-               Bytes(row.use->memory_bytes()), absl::StrCat(row.use->sessions()),
-               absl::StrCat(row.use->programs()), Duration(row.use->device_seconds())});
+    table.Add({row.user, row.use->device(), PercentCell(row.share),
+               Cell(absl::StrFormat("%.1f", row.runs_per_second), row.runs_per_second),
+               CountCell(row.use->waiting()), BytesCell(row.use->memory_bytes()),
+               CountCell(row.use->sessions()), CountCell(row.use->programs()),
+               DurationCell(row.use->device_seconds())});
   }
-  out << '\n';
-  if (table.empty()) {
-    out << "no user has used a device yet\n";
-    return;
-  }
-  table.Print(out);
+  return table;
 }
 
 }  // namespace kiln::cli

@@ -4,6 +4,7 @@
 
 #include <ostream>
 
+#include "clients/cli/table.h"
 #include "kiln/v1/admin.pb.h"
 #include "kiln/v1/device.pb.h"
 
@@ -15,10 +16,11 @@ struct UsageSample {
   double seconds = 0;  // when it was taken, on a monotonic clock
 };
 
-// Prints a table of devices, then one with a row for each user and device, the greatest share
-// first. Share and rate are those between the samples; counters that went back, as they do when the
-// daemon restarts, count as 0.
-void PrintUsage(const UsageSample& before, const UsageSample& now, std::ostream& out);
+// Prints a table of the devices' load and memory.
+void PrintLoads(const v1::ListDevicesResponse& devices, std::ostream& out);
+// Returns a row for each user and device, the greatest share first. Share and rate are those
+// between the samples; counters that went back, as they do when the daemon restarts, count as 0.
+Table UsageTable(const UsageSample& before, const UsageSample& now);
 
 }  // namespace kiln::cli
 
