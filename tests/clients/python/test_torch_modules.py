@@ -78,6 +78,10 @@ def test_attributes_are_checked_as_in_pytorch():
         Early()
 
 
+def test_recurrent_layers_by_mode():
+    assert isinstance(nn.RNNBase("LSTM", 4, 3), nn.LSTM) and nn.RNNBase("RNN_RELU", 4, 3).mode == "RNN_RELU"
+
+
 def test_layers_of_layers_are_torch_modules():
     layer = nn.TransformerEncoderLayer(4, 2, 8, batch_first=True)
     stack = nn.TransformerEncoder(layer, 2, enable_nested_tensor=False)

@@ -365,7 +365,7 @@ class Tensor(KilnTensor):
 
     def register_hook(self, hook: Callable[[Any], Any]) -> "Removable":
         """Registers hook(gradient), called by backward() for this leaf, or for a result after
-        retain_grad(). What it returns, unless None, becomes the gradient.
+        retain_grad(). Its result, unless None, becomes the gradient.
 
         In PyTorch, what the hook of a result returns also flows on; that raises InvalidArgument
         here.
@@ -384,7 +384,7 @@ class Tensor(KilnTensor):
 
     @property
     def grad_fn(self) -> Any:
-        """What made the tensor; None for a leaf."""
+        """The operation that made the tensor; None for a leaf."""
         return None if self.is_leaf else _GradFn(self._node.op)
 
     @property

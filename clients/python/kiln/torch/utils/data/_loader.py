@@ -21,7 +21,7 @@ _PREFETCH = 2
 
 
 class WorkerInfo:
-    """What get_worker_info() returns in a worker."""
+    """The result of get_worker_info() in a worker."""
 
     def __init__(self, id: int, num_workers: int, seed: int, dataset: Any) -> None:
         self.id, self.num_workers, self.seed, self.dataset = id, num_workers, seed, dataset
