@@ -236,6 +236,19 @@ class LinearCrossEntropyOptions:
         vars(self).update(settings)
 
 
+class DataParallel(Module):
+    """A module that PyTorch runs on several GPUs at once; here on that of its Parameters."""
+
+    def __init__(self, module: Any, device_ids: Any = None, output_device: Any = None,
+                 dim: int = 0) -> None:
+        super().__init__()
+        self.module, self.dim = module, dim
+
+    def forward(self, *inputs: Any, **kwargs: Any) -> Any:
+        """Calls the module."""
+        return self.module(*inputs, **kwargs)
+
+
 class RNNBase(Module):
     """RNNBase("LSTM", …) is an LSTM; the modes are "LSTM", "GRU", "RNN_TANH" and "RNN_RELU"."""
 
@@ -254,7 +267,7 @@ def _fractional(rank: int) -> Any:
 
 MORE: Dict[str, Any] = {
     **{f"FractionalMaxPool{rank}d": _fractional(rank) for rank in (2, 3)},
-    "LinearCrossEntropyLoss": LinearCrossEntropyLoss,
+    "DataParallel": DataParallel, "LinearCrossEntropyLoss": LinearCrossEntropyLoss,
     "LinearCrossEntropyOptions": LinearCrossEntropyOptions, "RNNBase": RNNBase,
     **{f"MaxPool{rank}d": _pooling(rank) for rank in (1, 2, 3)},
     **{f"MaxUnpool{rank}d": _unpooling(rank) for rank in (1, 2, 3)},

@@ -42,7 +42,8 @@ def _run(layer: Any, packed: Any, state: Any) -> Tuple[Any, Any]:
 
 def _direction(layer: Any, compute: Any, x: Any, state: Any, suffix: str, inside: Any) -> Any:
     names = ("weight_ih", "weight_hh", "bias_ih", "bias_hh", "weight_hr")
-    w_ih, w_hh, b_ih, b_hh, w_hr = (getattr(layer, name + suffix, None) for name in names)
+    weights: List[Any] = [getattr(layer, name + suffix, None) for name in names]
+    w_ih, w_hh, b_ih, b_hh, w_hr = weights
     gates = F.linear(x, w_ih, b_ih)
     outputs: List[Any] = []
     steps = range(x.shape[0])
