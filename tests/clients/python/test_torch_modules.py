@@ -78,6 +78,16 @@ def test_attributes_are_checked_as_in_pytorch():
         Early()
 
 
+def test_data_parallel_has_the_module():
+    model = nn.DataParallel(nn.Linear(2, 1))
+    assert list(model.state_dict()) == ["module.weight", "module.bias"]
+    assert torch.equal(model(torch.ones(1, 2)), model.module(torch.ones(1, 2)))
+
+
+def test_recurrent_layers_by_mode():
+    assert isinstance(nn.RNNBase("LSTM", 4, 3), nn.LSTM) and nn.RNNBase("RNN_RELU", 4, 3).mode == "RNN_RELU"
+
+
 def test_layers_of_layers_are_torch_modules():
     layer = nn.TransformerEncoderLayer(4, 2, 8, batch_first=True)
     stack = nn.TransformerEncoder(layer, 2, enable_nested_tensor=False)

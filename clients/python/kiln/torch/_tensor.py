@@ -384,7 +384,7 @@ class Tensor(KilnTensor):
 
     @property
     def grad_fn(self) -> Any:
-        """The op that made the tensor; None for a leaf."""
+        """The operation that made the tensor; None for a leaf."""
         return None if self.is_leaf else _GradFn(self._node.op)
 
     @property

@@ -263,6 +263,12 @@ def eigvalsh(A: Any, UPLO: str = "L") -> Any:
     return _as(A, np.linalg.eigvalsh(_values("eigvalsh", A), _triangle(UPLO)))
 
 
+def matrix_sqrth(A: Any) -> Any:
+    """Returns the square root of a symmetric positive definite matrix."""
+    values, vectors = eigh(A)
+    return (vectors * values.sqrt().unsqueeze(-2)) @ vectors.mT
+
+
 def svd(A: Any, full_matrices: bool = True, *, driver: Optional[str] = None) -> Any:
     """Returns the singular value decomposition."""
     parts = np.linalg.svd(_values("svd", A), full_matrices)
@@ -429,8 +435,9 @@ for _name in ("cross", "cholesky", "inv", "solve", "solve_triangular", "det", "v
 
 __all__ = [
     "cholesky", "cholesky_ex", "cond", "cross", "det", "diagonal", "eigh", "eigvalsh",
-    "householder_product", "inv", "inv_ex", "lstsq", "lu", "lu_factor", "lu_factor_ex", "lu_solve",
-    "matmul", "matrix_exp", "matrix_norm", "matrix_power", "matrix_rank", "multi_dot", "norm",
-    "pinv", "qr", "slogdet", "solve", "solve_ex", "solve_triangular", "svd", "svdvals", "tensorinv",
-    "tensorsolve", "vander", "vecdot", "vector_norm",
-]
+    "householder_product", "inv", "inv_ex", "lstsq", "lu", "lu_factor", "lu_factor_ex",
+    "lu_solve", "matmul", "matrix_exp", "matrix_norm", "matrix_power", "matrix_rank",
+    "matrix_sqrth", "multi_dot", "norm", "pinv", "qr", "slogdet", "solve", "solve_ex",
+    "solve_triangular", "svd", "svdvals", "tensorinv", "tensorsolve", "vander", "vecdot",
+    "vector_norm",
+]  # fmt: skip

@@ -259,6 +259,12 @@ slope(lambda t: t.view(-1)[3:7].mul(2).sum() + t.std(), x); slope(lambda t: t.cl
 """
 
 FURTHER = """
+packed(nn.LSTM(4, 3, 2, bidirectional=True, batch_first=True), z, True); packed(nn.GRU(4, 3, batch_first=True), z, False); packed(nn.RNN(4, 3, 2, batch_first=True), z, True); packed(nn.LSTM(4, 3, proj_size=2, batch_first=True), z, True)
+slope(lambda t: ((torch.autograd.grad(outputs=(t ** 3).sum(), inputs=t, create_graph=True, retain_graph=True, only_inputs=True)[0].norm(2, dim=1) - 1) ** 2).mean(), x)
+F.fractional_max_pool2d(img, 2, 3, _random_samples=torch.full((2, 4, 2), 0.4)); F.fractional_max_pool2d_with_indices(img, 3, output_ratio=(0.5, 0.7), _random_samples=torch.tensor([0.1, 0.8]).expand(2, 4, 2)); F.fractional_max_pool3d(vol, (1, 2, 1), (3, 2, 2), _random_samples=torch.tensor([0.1, 0.5, 0.9]).expand(1, 2, 3))
+F.fractional_max_pool3d_with_indices(vol, 2, (2, 1, 2), _random_samples=torch.tensor([0.2, 0.5, 0.9]).expand(1, 2, 3)); layer(nn.FractionalMaxPool2d(2, output_size=3, _random_samples=torch.full((2, 4, 2), 0.3)), img); layer(nn.FractionalMaxPool3d(2, output_ratio=0.5, _random_samples=torch.full((1, 2, 3), 0.3)), vol)
+F.linear_cross_entropy(x, m, labels, linear_bias=v); layer(nn.LinearCrossEntropyLoss(4, 5), x, labels); type(nn.LinearCrossEntropyOptions()).__name__; linalg.matrix_sqrth(spd)
+utils.stateless.functional_call(nn.Linear(4, 3), {"weight": m[:3], "bias": v[:3]}, (x,))
 x.clone().apply_(lambda value: value * 2 + 1); x.clone().map_(y, lambda one, other: one - other); x.as_strided_scatter(v[:2], (2,), (3,), 1); torch.as_strided_scatter(m, v[:2].reshape(1, 2), (1, 2), (4, 1))
 torch.cholesky_inverse(linalg.cholesky(spd)); linalg.cholesky(spd).cholesky_inverse(); n.cholesky_solve(linalg.cholesky(spd)); torch.cholesky_solve(n, linalg.cholesky(spd).mT, upper=True); x.pinverse(); torch.pinverse(x)
 x.data_ptr() == x.view(-1).data_ptr() != y.data_ptr(); b.nonzero_static(size=9); torch.nonzero_static(b, size=2); n.orgqr(torch.tensor([0.5, 0.2, 0.1])); torch.orgqr(n, torch.tensor([0.5, 0.2, 0.1])); torch.zeros(6).resize_as_(m[:2, :3])
@@ -307,6 +313,16 @@ class Helpers:
         total.backward()
         slopes = [parameter.grad for _, parameter in sorted(module.named_parameters()) if parameter.grad is not None]
         return [result, first.grad if first.is_floating_point() else None, *slopes]
+
+    def packed(self, module, rows, is_sorted):
+        """Returns the padded outputs and states of a recurrent layer for sequences of two lengths, and gradients."""
+        utils = self.torch.nn.utils.rnn
+        self.fixed(module)
+        lengths = self.torch.tensor([3, 2] if is_sorted else [2, 3])
+        output, state = module(utils.pack_padded_sequence(rows, lengths, True, enforce_sorted=is_sorted))
+        padded, sizes = utils.pad_packed_sequence(output, True)
+        sum((part * part).sum() for part in _tensors([padded, state])).backward()
+        return [padded, sizes, state, *[parameter.grad for _, parameter in sorted(module.named_parameters())]]
 
     def steps(self, make):
         """Returns the Parameters after each of five steps."""

@@ -10,20 +10,16 @@ import kiln.torch
 
 NAMES = json.loads((pathlib.Path(__file__).resolve().parent / "names.json").read_text())
 REASONS = {
-    "gradients are the daemon's, and computed when they are used": "Function",
     "no incomplete gamma function": "igamma igamma_ igammac igammac_",
     "Kiln's values have no strides: `as_strided` returns a copy": "as_strided_",
-    "LAPACK's own forms of factorizations": "geqrf ormqr ldl_factor ldl_factor_ex ldl_solve lobpcg matrix_sqrth",
+    "LAPACK's own forms of factorizations": "geqrf ormqr ldl_factor ldl_factor_ex ldl_solve lobpcg",
     "the matrix is not checked: a failed factorization has NaN": "LinAlgError",
     "use `norm`": "frobenius_norm",
-    "random windows": "FractionalMaxPool2d FractionalMaxPool3d fractional_max_pool2d fractional_max_pool2d_with_indices "
-                      "fractional_max_pool3d fractional_max_pool3d_with_indices",
     "the window of PyTorch's own is shifted; `LocalResponseNorm` is there": "CrossMapLRN2d",
-    "use the modules `nn.RNN`, `nn.LSTM` and `nn.GRU`": "gru lstm rnn_relu rnn_tanh RNNBase RNNCellBase",
-    "a linear layer and `cross_entropy` are compiled together anyway": "LinearCrossEntropyLoss LinearCrossEntropyOptions linear_cross_entropy",
+    "use the modules `nn.RNN`, `nn.LSTM` and `nn.GRU`": "gru lstm rnn_relu rnn_tanh RNNCellBase",
     "ragged groups of matrix products": "grouped_mm",
     "only in two dimensions": "grid_sampler_3d",
-    "not yet": "Muon parametrizations parametrize stateless embedding_renorm_ feature_alpha_dropout_ feature_dropout_ "
+    "not yet": "Muon parametrizations parametrize embedding_renorm_ feature_alpha_dropout_ feature_dropout_ "
                "choose_qparams_optimized",
 }
 

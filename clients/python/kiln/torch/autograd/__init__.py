@@ -29,8 +29,9 @@ def backward(tensors: Any, grad_tensors: Any = None, retain_graph: Optional[bool
 
 
 def grad(outputs: Any, inputs: Any, grad_outputs: Any = None, retain_graph: Optional[bool] = None,
-         create_graph: bool = False, allow_unused: Optional[bool] = None,
-         is_grads_batched: bool = False, materialize_grads: bool = False) -> Tuple[Any, ...]:
+         create_graph: bool = False, only_inputs: bool = True,
+         allow_unused: Optional[bool] = None, is_grads_batched: bool = False,
+         materialize_grads: bool = False) -> Tuple[Any, ...]:
     """Returns the gradients of outputs with respect to inputs, summed over the outputs."""
     ends, starts = _listed(outputs), _listed(inputs)
     seeds = [None] * len(ends) if grad_outputs is None else _listed(grad_outputs)

@@ -2,7 +2,15 @@
 
 from typing import TYPE_CHECKING, Any
 
-from kiln.torch.nn import _layers, _more_layers, functional, init, parameter, utils
+from kiln.torch.nn import (
+    _layers,
+    _more_layers,
+    _packed,  # noqa: F401, which lets recurrent layers take packed sequences
+    functional,
+    init,
+    parameter,
+    utils,
+)
 from kiln.torch.nn._containers import (
     ModuleDict,
     ModuleList,

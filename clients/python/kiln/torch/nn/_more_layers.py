@@ -204,7 +204,71 @@ class SyncBatchNorm(_BatchNorm):  # type: ignore[misc]
         return module
 
 
+class LinearCrossEntropyLoss(Module):
+    """The cross entropy of a linear layer's results."""
+
+    def __init__(self, in_features: int, num_classes: int, *, bias: bool = False,
+                 **options: Any) -> None:
+        super().__init__()
+        device, dtype = options.pop("device", None), options.pop("dtype", None)
+        out = options.pop("out_features", ()) or ()
+        self._sizes = (num_classes, *((out,) if isinstance(out, int) else out))
+        rows = 1
+        for size in self._sizes:
+            rows *= size
+        self.linear = LAYERS["Linear"](in_features, rows, bias, device=device, dtype=dtype)
+        self.register_buffer("weight", options.pop("weight", None))
+        self._options = options
+
+    def forward(self, input: Any, target: Any) -> Any:
+        """Returns the loss."""
+        weight, bias = self.linear.weight, self.linear.bias
+        return F.linear_cross_entropy(
+            input, weight.reshape(*self._sizes, -1), target,
+            linear_bias=None if bias is None else bias.reshape(self._sizes), weight=self.weight,
+            **self._options)
+
+
+class LinearCrossEntropyOptions:
+    """Settings of PyTorch's own implementation, which have no effect."""
+
+    def __init__(self, **settings: Any) -> None:
+        vars(self).update(settings)
+
+
+class DataParallel(Module):
+    """A module that PyTorch runs on several GPUs at once; here on that of its Parameters."""
+
+    def __init__(self, module: Any, device_ids: Any = None, output_device: Any = None,
+                 dim: int = 0) -> None:
+        super().__init__()
+        self.module, self.dim = module, dim
+
+    def forward(self, *inputs: Any, **kwargs: Any) -> Any:
+        """Calls the module."""
+        return self.module(*inputs, **kwargs)
+
+
+class RNNBase(Module):
+    """RNNBase("LSTM", …) is an LSTM; the modes are "LSTM", "GRU", "RNN_TANH" and "RNN_RELU"."""
+
+    def __new__(cls, mode: str, *args: Any, **kwargs: Any) -> Any:
+        if mode in ("LSTM", "GRU"):
+            return LAYERS[mode](*args, **kwargs)
+        return LAYERS["RNN"](*args, nonlinearity=mode.partition("_")[2].lower(), **kwargs)
+
+
+def _fractional(rank: int) -> Any:
+    return _module(
+        f"FractionalMaxPool{rank}d", getattr(F, f"fractional_max_pool{rank}d"), 1,
+        ("kernel_size", _REQUIRED), ("output_size", None), ("output_ratio", None),
+        ("return_indices", False), ("_random_samples", None))
+
+
 MORE: Dict[str, Any] = {
+    **{f"FractionalMaxPool{rank}d": _fractional(rank) for rank in (2, 3)},
+    "DataParallel": DataParallel, "LinearCrossEntropyLoss": LinearCrossEntropyLoss,
+    "LinearCrossEntropyOptions": LinearCrossEntropyOptions, "RNNBase": RNNBase,
     **{f"MaxPool{rank}d": _pooling(rank) for rank in (1, 2, 3)},
     **{f"MaxUnpool{rank}d": _unpooling(rank) for rank in (1, 2, 3)},
     **{f"AdaptiveMaxPool{rank}d": _adaptive(rank) for rank in (1, 2, 3)},

@@ -57,7 +57,7 @@ native_channel_shuffle = channel_shuffle
 softmax, log_softmax = _pointwise.softmax, _pointwise.log_softmax
 
 
-def _in_place(name: str, function: Callable[..., Any], *options: str) -> Callable[..., Any]:
+def _activation(name: str, function: Callable[..., Any], *options: str) -> Callable[..., Any]:
     """Returns an activation with its options and `inplace`."""
 
     def activation(input: Any, *args: Any, inplace: bool = False, **kwargs: Any) -> Any:
@@ -72,19 +72,19 @@ def _in_place(name: str, function: Callable[..., Any], *options: str) -> Callabl
     return activation
 
 
-relu = _in_place("relu", _f.relu)
-relu6 = _in_place("relu6", _f.relu6)
-elu = _in_place("elu", _f.elu, "alpha")
-selu = _in_place("selu", _f.selu)
-celu = _in_place("celu", _f.celu, "alpha")
-leaky_relu = _in_place("leaky_relu", _f.leaky_relu, "negative_slope")
-rrelu = _in_place("rrelu", _f.rrelu, "lower", "upper", "training")
-hardtanh = _in_place("hardtanh", _f.hardtanh, "min_val", "max_val")
-hardswish = _in_place("hardswish", _f.hardswish)
-hardsigmoid = _in_place("hardsigmoid", _f.hardsigmoid)
-silu = _in_place("silu", _f.silu)
-mish = _in_place("mish", _f.mish)
-threshold = _in_place("threshold", _f.threshold, "threshold", "value")
+relu = _activation("relu", _f.relu)
+relu6 = _activation("relu6", _f.relu6)
+elu = _activation("elu", _f.elu, "alpha")
+selu = _activation("selu", _f.selu)
+celu = _activation("celu", _f.celu, "alpha")
+leaky_relu = _activation("leaky_relu", _f.leaky_relu, "negative_slope")
+rrelu = _activation("rrelu", _f.rrelu, "lower", "upper", "training")
+hardtanh = _activation("hardtanh", _f.hardtanh, "min_val", "max_val")
+hardswish = _activation("hardswish", _f.hardswish)
+hardsigmoid = _activation("hardsigmoid", _f.hardsigmoid)
+silu = _activation("silu", _f.silu)
+mish = _activation("mish", _f.mish)
+threshold = _activation("threshold", _f.threshold, "threshold", "value")
 
 
 def _changing(name: str, function: Callable[..., Any]) -> Callable[..., Any]:
@@ -225,6 +225,19 @@ def cross_entropy(input: Any, target: Any, weight: Any = None, size_average: Any
     """-log softmax(input) at the target."""
     return _f.cross_entropy(convert(input), convert(target), weight, ignore_index,
                             _reduction(reduction, size_average, reduce), label_smoothing)
+
+
+def linear_cross_entropy(input: Any, linear_weight: Any, target: Any, *, linear_bias: Any = None,
+                         weight: Any = None, reduction: str = "mean",
+                         ignore_index: Optional[int] = None, label_smoothing: float = 0.0,
+                         options: Any = None) -> Any:
+    """The cross entropy of a linear layer's results."""
+    classes, *sizes, features = linear_weight.shape
+    scores = linear(convert(input), linear_weight.reshape(-1, features),
+                    None if linear_bias is None else linear_bias.reshape(-1))
+    scores = scores.reshape(*input.shape[:-1], classes, *sizes)
+    ignored = -100 if ignore_index is None else ignore_index
+    return cross_entropy(scores, target, weight, None, ignored, None, reduction, label_smoothing)
 
 
 def nll_loss(input: Any, target: Any, weight: Any = None, size_average: Any = None,
@@ -553,6 +566,58 @@ adaptive_max_pool1d_with_indices, adaptive_max_pool2d_with_indices = (
 adaptive_max_pool3d_with_indices = _adaptive_always(3)
 
 
+def _fractional(rank: int, indices: bool) -> Callable[..., Any]:
+    def pool(input: Any, kernel_size: Any, output_size: Any = None, output_ratio: Any = None,
+             return_indices: bool = False, _random_samples: Any = None) -> Any:
+        x = convert(input)
+        batched = x.ndim == rank + 2
+        rows = x if batched else x.unsqueeze(0)
+        size = _spread(kernel_size, rank, "kernel_size")
+        inside = tuple(rows.shape[2:])
+        if output_size is None:
+            ratio = (output_ratio,) * rank if isinstance(output_ratio, float) else output_ratio
+            output_size = [int(length * share) for length, share in zip(inside, ratio)]
+        wanted = _spread(output_size, rank, "output_size")
+        drawn = _creation.rand(*rows.shape[:2], rank) if _random_samples is None else (
+            convert(_random_samples))
+        place: Any = 0
+        for i in range(rank):
+            # The samples of the last dimension come first.
+            begin = _fractional_begins(drawn[..., rank - 1 - i], inside[i], size[i], wanted[i])
+            index = begin.unsqueeze(-1) + convert(np.arange(size[i]))
+            shape = [1] * (2 * rank)
+            shape[i], shape[rank + i] = wanted[i], size[i]
+            place = place * inside[i] + index.reshape(*rows.shape[:2], *shape)
+        lead = tuple(rows.shape[:2])
+        place = place.reshape(*lead, *wanted, -1)
+        windows = rows.reshape(*lead, -1).gather(2, place.reshape(*lead, -1)).reshape(place.shape)
+        best = windows.argmax(-1, keepdim=True)
+        values, found = (part.gather(-1, best).squeeze(-1) for part in (windows, place))
+        if not batched:
+            values, found = values.squeeze(0), found.squeeze(0)
+        return (values, found) if indices or return_indices else values
+
+    pool.__name__ = pool.__qualname__ = (
+        f"fractional_max_pool{rank}d{'_with_indices' * indices}")
+    pool.__doc__ = "Returns the largest elements of windows at random places (Graham, 2014)."
+    return pool
+
+
+def _fractional_begins(drawn: Any, inside: int, size: int, wanted: int) -> Any:
+    """Returns where windows begin along a dimension; the last one ends with it."""
+    if wanted == 1:
+        return (drawn * 0)._cast(_dtypes.int64).unsqueeze(-1) + (inside - size)
+    step = (inside - size) / (wanted - 1)
+    place = convert(np.arange(wanted))
+    begins = ((place + drawn.unsqueeze(-1)) * step).trunc() - (drawn * step).trunc().unsqueeze(-1)
+    return begins._cast(_dtypes.int64).where(place != wanted - 1, inside - size)
+
+
+fractional_max_pool2d, fractional_max_pool3d = _fractional(2, False), _fractional(3, False)
+fractional_max_pool2d_with_indices = _fractional(2, True)
+fractional_max_pool3d_with_indices = _fractional(3, True)
+
+
 # Resizing and sampling.
 
 
@@ -682,20 +747,22 @@ __all__ = [
     "conv2d", "conv3d", "conv_tbc", "conv_transpose1d", "conv_transpose2d", "conv_transpose3d",
     "cosine_embedding_loss", "cosine_similarity", "cross_entropy", "ctc_loss", "dropout",
     "dropout1d", "dropout2d", "dropout3d", "elu", "elu_", "embedding", "embedding_bag",
-    "feature_alpha_dropout", "fold", "gaussian_nll_loss", "gelu", "glu", "grid_sample",
+    "feature_alpha_dropout", "fold", "fractional_max_pool2d",
+    "fractional_max_pool2d_with_indices", "fractional_max_pool3d",
+    "fractional_max_pool3d_with_indices", "gaussian_nll_loss", "gelu", "glu", "grid_sample",
     "group_norm", "gumbel_softmax", "hardshrink", "hardsigmoid", "hardswish", "hardtanh",
     "hardtanh_", "hinge_embedding_loss", "huber_loss", "instance_norm", "interpolate", "kl_div",
-    "l1_loss", "layer_norm", "leaky_relu", "leaky_relu_", "linear", "local_response_norm",
-    "log_softmax", "logsigmoid", "lp_pool1d", "lp_pool2d", "lp_pool3d", "margin_ranking_loss",
-    "max_pool1d", "max_pool1d_with_indices", "max_pool2d", "max_pool2d_with_indices",
-    "max_pool3d", "max_pool3d_with_indices", "max_unpool1d", "max_unpool2d", "max_unpool3d",
-    "mish", "mse_loss", "multi_head_attention_forward", "multi_margin_loss",
-    "multilabel_margin_loss", "multilabel_soft_margin_loss", "native_channel_shuffle",
-    "nll_loss", "normalize", "one_hot", "pad", "pairwise_distance", "pdist", "pixel_shuffle",
-    "pixel_unshuffle", "poisson_nll_loss", "prelu", "relu", "relu6", "relu_", "rms_norm",
-    "rrelu", "rrelu_", "scaled_dot_product_attention", "selu", "selu_", "sigmoid", "silu",
-    "smooth_l1_loss", "soft_margin_loss", "softmax", "softmin", "softplus", "softshrink",
-    "softsign", "tanh", "tanhshrink", "threshold", "threshold_", "triplet_margin_loss",
-    "triplet_margin_with_distance_loss", "unfold", "upsample", "upsample_bilinear",
-    "upsample_nearest",
+    "l1_loss", "layer_norm", "leaky_relu", "leaky_relu_", "linear", "linear_cross_entropy",
+    "local_response_norm", "log_softmax", "logsigmoid", "lp_pool1d", "lp_pool2d", "lp_pool3d",
+    "margin_ranking_loss", "max_pool1d", "max_pool1d_with_indices", "max_pool2d",
+    "max_pool2d_with_indices", "max_pool3d", "max_pool3d_with_indices", "max_unpool1d",
+    "max_unpool2d", "max_unpool3d", "mish", "mse_loss", "multi_head_attention_forward",
+    "multi_margin_loss", "multilabel_margin_loss", "multilabel_soft_margin_loss",
+    "native_channel_shuffle", "nll_loss", "normalize", "one_hot", "pad", "pairwise_distance",
+    "pdist", "pixel_shuffle", "pixel_unshuffle", "poisson_nll_loss", "prelu", "relu", "relu6",
+    "relu_", "rms_norm", "rrelu", "rrelu_", "scaled_dot_product_attention", "selu", "selu_",
+    "sigmoid", "silu", "smooth_l1_loss", "soft_margin_loss", "softmax", "softmin", "softplus",
+    "softshrink", "softsign", "tanh", "tanhshrink", "threshold", "threshold_",
+    "triplet_margin_loss", "triplet_margin_with_distance_loss", "unfold", "upsample",
+    "upsample_bilinear", "upsample_nearest",
 ]  # fmt: skip

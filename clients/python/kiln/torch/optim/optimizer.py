@@ -232,7 +232,7 @@ class Rule(Optimizer):
                          for slot in self._rule.slots(group)}
                 self.state[parameter] = {"step": fresh, **state}
         self._advance([parameter for _, parameter in moving])
-        # The values that a rule computes once for a step depend on the rate and on the count of steps.
+        # Values that a rule computes once for a step depend on the count of steps.
         shared: Dict[int, Dict[Any, Any]] = {}
         rates, self._rates = self._rates, {}
         try:

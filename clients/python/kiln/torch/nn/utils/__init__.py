@@ -10,7 +10,7 @@ from kiln.tensor import Tensor as KilnTensor
 from kiln.torch import _creation, _reducing, _shaping
 from kiln.torch._tensor import convert
 from kiln.torch.nn.parameter import Parameter
-from kiln.torch.nn.utils import rnn
+from kiln.torch.nn.utils import rnn, stateless
 
 
 def _listed(parameters: Any) -> List[Any]:
@@ -229,5 +229,5 @@ __all__ = [
     "convert_conv2d_weight_memory_format", "convert_conv3d_weight_memory_format",
     "fuse_conv_bn_eval", "fuse_conv_bn_weights", "fuse_linear_bn_eval", "fuse_linear_bn_weights",
     "get_total_norm", "parameters_to_vector", "remove_spectral_norm", "remove_weight_norm", "rnn",
-    "skip_init", "spectral_norm", "vector_to_parameters", "weight_norm",
+    "skip_init", "spectral_norm", "stateless", "vector_to_parameters", "weight_norm",
 ]
