@@ -41,6 +41,7 @@ TEST_F(HsaDriverTest, TargetIsWhatTheAgentSays) {
   EXPECT_EQ(info.name, "hsa:0");
   EXPECT_EQ(info.target.architecture, "amdgcn");
   EXPECT_EQ(info.target.processor, "gfx1100");
+  EXPECT_EQ(info.pci_address, "0000:03:00.0");
   EXPECT_EQ(info.target.features, "+kiln-host-twin");
   EXPECT_EQ(info.target.variant, "gfx1100,wave32");
   EXPECT_TRUE(info.target.capabilities.fma && info.target.capabilities.fp64);

@@ -20,6 +20,7 @@ namespace {
 using ::testing::ContainsRegex;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
+using ::testing::Not;
 
 class AdminTest : public ::testing::Test {
  protected:
@@ -362,6 +363,38 @@ TEST_F(AdminTest, MetricsCountWhatHappened) {
                                      "/metrics | grep -q '^kiln_replays_total'")
                             .c_str()),
             0);
+}
+
+TEST_F(AdminTest, MetricsShowWhatUsersAndOperatorsWaitFor) {
+  stream_->Call(RunProgram(1, {1, 1}, {100}));
+  stream_->Call(Read(100));
+  const Client stranger(daemon_.daemon().listening()[1], {.token = "nonsense"});
+  EXPECT_FALSE(stranger.opened.ok());
+  daemon_.Advance(absl::Seconds(20));
+  const std::string text = daemon_.daemon().MetricsText();
+  const std::string me = absl::StrCat("{user=\"", *auth::AccountName(geteuid()), "\"");
+  for (const std::string& line :
+       {absl::StrCat("\nkiln_user_oldest_session_seconds", me, "} 20\n"),
+        absl::StrCat("\nkiln_user_unprotected_sessions", me, "} 1\n"),
+        absl::StrCat("\nkiln_user_compile_wait_seconds_total", me, "} "),
+        absl::StrCat("\nkiln_user_queue_wait_seconds_total", me, ",device=\"cpu:0\"} "),
+        std::string(
+            "\nkiln_device_copied_bytes_total{device=\"cpu:0\",direction=\"to_device\"} 8\n"),
+        std::string(
+            "\nkiln_device_copied_bytes_total{device=\"cpu:0\",direction=\"from_device\"} 8\n"),
+        std::string("\nkiln_device_busy_seconds_total{device=\"cpu:0\"} "),
+        std::string("\nkiln_device_utilization_ratio{device=\"cpu:0\"} "),
+        std::string("\nkiln_rpc_duration_seconds_count{method=\"SessionService/OpenSession\"} 1\n"),
+        std::string("\nkiln_failed_logins_total{reason=\"bad_token\"} "),
+        std::string("\nkiln_refused_connections_total 0\n"),
+        std::string("\nkiln_disk_free_bytes{folder=\"state\"} "),
+        std::string("\nkiln_disk_size_bytes{folder=\"cache\"} "),
+        std::string("\nkiln_saved_session_bytes "),
+        std::string("\nkiln_program_info{program=\"")}) {
+    EXPECT_THAT(text, HasSubstr(line));
+  }
+  // Streams of sessions and unknown methods are not measured.
+  EXPECT_THAT(text, Not(HasSubstr("method=\"SessionService/Connect\"")));
 }
 
 }  // namespace
