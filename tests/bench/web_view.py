@@ -30,9 +30,9 @@ import kiln
 programs, kernels = int(sys.argv[1]), int(sys.argv[2])
 with kiln.connect(device="null:0"):
     for program in range(programs):
-        # The rows become longer, so that no two kernels are the same. Five products become about two kernels.
+        # The rows become longer, so that no two kernels of a program are the same.
         def chain(x, w):
-            for _ in range(kernels * 5 // (programs * 2)):
+            for _ in range(kernels // programs):
                 columns = x.shape[1]
                 x = x @ w[:columns, : columns + 1]
             return x

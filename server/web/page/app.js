@@ -18,6 +18,7 @@ let updating = new AbortController();  // the latest update of the page
 let isUpdating = false;
 let nextUpdate = 0;                    // performance.now()
 let isSigningIn = false;
+let wasRefused = false;                // the last token
 
 // Returns the page for the address: #/program/DIGEST/kernel/3
 function makePage() {
@@ -65,7 +66,7 @@ function signIn(why) {
   byId('sign-out').hidden = true;
   showState('', false);
   showLogin(main, why, () => {
-    isSigningIn = false;
+    isSigningIn = wasRefused = false;
     updateOverview();
   });
 }
@@ -74,9 +75,11 @@ function onError(error) {
   if (error.name === 'AbortError') return;
   if (!(error instanceof CallError)) throw error;
   if (error.status === 401) {
-    const hadToken = token() !== null;
+    if (token() === null) return signIn(wasRefused ? 'The daemon does not accept this token.' : '');
+    // Perhaps the daemon has been replaced by one that needs none.
     setToken(null);
-    return signIn(hadToken ? 'The daemon does not accept this token.' : '');
+    wasRefused = true;
+    return updateOverview();
   }
   if (error.status === 0) return showState('The daemon does not answer; trying again', true);
   showState(error.message, true);
@@ -109,7 +112,7 @@ async function updateOverview() {
     const now = await call('overview');
     const before = overview;
     overview = now;
-    isSigningIn = false;
+    isSigningIn = wasRefused = false;
     remember(now);
     showCaller();
     showState('live', false);

@@ -4,8 +4,10 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <functional>
 #include <map>
 #include <string>
+#include <thread>
 #include <utility>
 #include <vector>
 
@@ -13,12 +15,14 @@
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
-#include "absl/strings/strip.h"
+#include "absl/synchronization/notification.h"
 #include "gmock/gmock.h"
 #include "google/protobuf/struct.pb.h"
 #include "google/protobuf/util/json_util.h"
 #include "gtest/gtest.h"
+#include "server/testing/fake_compiler.h"
 #include "server/web/page_files.h"
+#include "server/web/view.h"
 #include "tests/server/client.h"
 #include "tests/server/test_daemon.h"
 
@@ -369,6 +373,71 @@ TEST_F(WebViewTest, CanBeSwitchedOff) {
   for (const char* path : {"/", "/web/", "/web/api/overview"})
     EXPECT_EQ(Get(path).status, 404) << path;
   EXPECT_EQ(Get("/metrics").status, 200);
+}
+
+// A daemon whose compiler changes every program.
+TestDaemonOptions ChangingPrograms(std::function<void(compiler::CompiledProgram&)> change) {
+  TestDaemonOptions options;
+  options.compile = [change](const graph::Graph& graph, const drivers::Target& target,
+                             const compiler::Options& options) {
+    auto program = FakeCompile(graph, target, options);
+    if (program.ok()) change(*program);
+    return program;
+  };
+  return options;
+}
+
+std::string DefineSum(Client& client) {
+  auto stream = client.Connect();
+  EXPECT_FALSE(stream->Call(Define(1, AddGraph(3))).has_error());
+  grpc::ClientContext context;
+  v1::ListProgramsResponse programs;
+  EXPECT_TRUE(client.programs->ListPrograms(&context, {}, &programs).ok());
+  return programs.programs(0).digest();
+}
+
+Answer AskLocally(TestDaemon& daemon, const std::string& path) {
+  return Ask(daemon.daemon().metrics_port(),
+             absl::StrCat("GET ", path, " HTTP/1.1\r\nHost: localhost\r\n\r\n"));
+}
+
+TEST(WebViewAnswers, HaveBounds) {
+  if (web::PageFiles().empty()) GTEST_SKIP() << "kilnd was built without the web view";
+  TestDaemon daemon(ChangingPrograms([](compiler::CompiledProgram& program) {
+    program.graph_text.resize(web::kTextBytesMax + 1, 'x');
+    program.calls.resize(web::kLaunchesMax + 3, program.calls[0]);
+  }));
+  Client client(daemon.address());
+  const std::string digest = DefineSum(client);
+  const Answer graph = AskLocally(daemon, "/web/api/graph?program=" + digest);
+  EXPECT_EQ(graph.status, 429);
+  EXPECT_THAT(Text(graph.json(), "message"), HasSubstr("kiln explain"));
+  const Struct program = AskLocally(daemon, "/web/api/program?program=" + digest).json();
+  EXPECT_EQ(Texts(program, "launches", "name").size(), web::kLaunchesMax);
+  EXPECT_EQ(Text(program, "launches_left_out"), "3");
+}
+
+TEST(WebViewAnswers, ThatTakeLongHoldUpNoSupervisor) {
+  if (web::PageFiles().empty()) GTEST_SKIP() << "kilnd was built without the web view";
+  absl::Notification begun, go_on;
+  TestDaemon daemon(ChangingPrograms([&](compiler::CompiledProgram& program) {
+    program.kernels[0].source = [&]() -> absl::StatusOr<std::string> {
+      begun.Notify();
+      go_on.WaitForNotification();
+      return std::string("the source");
+    };
+  }));
+  Client client(daemon.address());
+  const std::string digest = DefineSum(client);
+  std::thread slow([&] {
+    const Struct row = AskLocally(daemon, "/web/api/kernel?program=" + digest).json();
+    EXPECT_EQ(Text(row.fields().at("kernel").struct_value(), "source"), "the source");
+  });
+  begun.WaitForNotification();
+  EXPECT_EQ(AskLocally(daemon, "/healthz").status, 200);
+  EXPECT_EQ(AskLocally(daemon, "/metrics").status, 200);
+  go_on.Notify();
+  slow.join();
 }
 
 TEST(WebViewOfTheSystemsUsers, TakesATokenAtOnce) {
