@@ -42,8 +42,7 @@ struct Services {
   runtime::ProgramCache* programs = nullptr;
   buffers::BlobStore* blobs = nullptr;
   metrics::Metrics* metrics = nullptr;
-  fairness::HostWork* host_work = nullptr;  // counts writes; may be null
-  runtime::ThreadPool* copies = nullptr;    // for copies that may block
+  runtime::ThreadPool* copies = nullptr;  // for copies that may block
   Clock clock;
   // Reads the result of GraphSource::Wire, for programs that were saved.
   std::function<absl::StatusOr<std::shared_ptr<const runtime::GraphSource>>(absl::string_view,
@@ -58,6 +57,7 @@ struct Services {
   std::function<std::unique_ptr<Recorder>(SessionState&)> new_recorder = nullptr;
   absl::Duration park_max = absl::Hours(7 * 24);  // how long a parked session is kept
   trace::Recorder* trace_recorder = nullptr;      // null: operations are not traced
+  fairness::HostWork* host_work = nullptr;        // counts writes; may be null
   std::shared_ptr<memory::HostMemory> host =
       std::make_shared<memory::HostMemory>(int64_t{1} << 30, 1024);
 };
