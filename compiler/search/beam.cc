@@ -16,6 +16,8 @@
 namespace kiln::search {
 namespace {
 
+// Candidates of the first batch, whose times are not known.
+constexpr double kFirstBatchMax = 4;
 // Pairs are made of at most this many changes of each expanded setting: 15 pairs.
 constexpr size_t kPairedChangesMax = 6;
 // A change that makes the kernel slower than this is not worth a second one.
@@ -350,7 +352,9 @@ class BeamSearch {
   size_t FitInTime() const {
     if (seconds_each_ <= 0) return std::numeric_limits<size_t>::max();
     const double left = options_.seconds_max - absl::ToDoubleSeconds(options_.now() - start_);
-    return static_cast<size_t>(std::clamp(left / seconds_each_, 1.0, 1e9));
+    // The heuristic's time says little about the others': a vendor's compiler may know its code.
+    const double fit_max = trials_.size() > 1 ? 1e9 : kFirstBatchMax;
+    return static_cast<size_t>(std::clamp(left / seconds_each_, 1.0, fit_max));
   }
 
   std::vector<absl::StatusOr<Timing>> Measure(const Measured* incumbent,
