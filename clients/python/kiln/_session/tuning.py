@@ -63,7 +63,7 @@ def tune(connection: "Connection", digest: str, seconds: int, width: int) -> Lis
         for call in calls:
             _thread.start_new_thread(call.cancel, ())
         raise
-    return [_tuned(message) for _, message in sorted(latest.items())]
+    return [_tuned(message) for _, message in sorted(latest.items()) if not message.site]
 
 
 def text_of(kernels: Sequence[Any]) -> str:
