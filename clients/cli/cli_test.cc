@@ -643,6 +643,9 @@ TEST_F(CliTest, TuneShowsALineForEachKernel) {
                             "matmul_1 +2.00 ms +1.00 ms +2.00 +500 .*s .memory. +75%  faster\n"
                             "sum_2 +- +- +- +- +25%  failed: no.*runner\n"
                             "The program has the faster kernels when it is next defined.\n$"));
+  EXPECT_FALSE(programs_.tuned.kernels_only());
+  ASSERT_EQ(Run({"tune", "train_step", "--kernels_only"}), 0) << error();
+  EXPECT_TRUE(programs_.tuned.kernels_only());
   ASSERT_EQ(Run({"tune", "train_step", "--json"}), 0) << error();
   EXPECT_EQ(programs_.tuned.seconds(), 60);
   EXPECT_EQ(programs_.tuned.beam_width(), 4);

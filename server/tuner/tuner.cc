@@ -183,6 +183,7 @@ class Tuner::Work {
  private:
   void SetKernels(std::vector<KernelToTune> kernels) {
     kernels_ = std::move(kernels);
+    is_measured_ = absl::c_any_of(kernels_, [](const auto& one) { return WeightOf(one) > 0; });
     Sort(&kernels_);
     rest_ = 0;
     for (const KernelToTune& kernel : kernels_) rest_ += WeightOf(kernel);
@@ -305,7 +306,8 @@ class Tuner::Work {
                             const ChoiceSearchResult& result,
                             const std::optional<TunedSetting>& known) {
     const bool is_complete = result.is_complete && !IsCancelled();
-    const double before = std::max(all_, result.comparison.seconds_before);
+    const double measured = is_measured_ ? all_ : 0;
+    const double before = std::max(measured, result.comparison.seconds_before);
     const double gain = result.comparison.seconds_before - result.comparison.seconds_after;
     const TunedSetting found{
         .kernel = graph.key,
@@ -338,12 +340,13 @@ class Tuner::Work {
                      : progress.why.empty() ? TuneState::kKept
                                             : TuneState::kFailed,
             .why = progress.why,
-            .share = all_ > 0 ? progress.comparison.seconds_before / all_ : 0,
+            .share = is_measured_ ? progress.comparison.seconds_before / all_ : 0,
             .seconds_before = progress.comparison.seconds_before,
             .seconds_now = progress.was_chosen ? progress.comparison.seconds_after
                                                : progress.comparison.seconds_before,
             .tried = progress.tried,
-            .refused = progress.refused};
+            .refused = progress.refused,
+            .is_site = true};
     Tell();
   }
 
@@ -577,9 +580,10 @@ class Tuner::Work {
   const TuneOptions& options_;
   const std::shared_ptr<TuningControl> control_;
   const absl::Time start_;
-  int kinds_ = 0;    // of sites, whose numbers precede those of kernels
-  double all_ = 0;   // the device time of all kernels
-  double rest_ = 0;  // of those that were not looked at yet
+  int kinds_ = 0;             // of sites, whose numbers precede those of kernels
+  bool is_measured_ = false;  // the times of kernels are seconds, and not guessed from sizes
+  double all_ = 0;            // the device time of all kernels
+  double rest_ = 0;           // of those that were not looked at yet
   std::set<const runtime::ManagedDevice*> cannot_measure_;
   TuneProgress now_;
   TuneSummary summary_;

@@ -61,6 +61,7 @@ struct TuneProgress {
   int tried = 0;
   int refused = 0;
   double fraction_done = 0;  // of everything
+  bool is_site = false;
 };
 
 // Who wants a tuning.

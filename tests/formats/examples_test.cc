@@ -398,8 +398,9 @@ TEST_F(ExamplesTest, TrialMessages) {
   ExpectExample("trial_open.message", tuner::EncodeRequest(300, open));
   ExpectExample("trial_prepare.message",
                 tuner::EncodeRequest(301, tuner::PrepareRequest{{.sample = kernel::Sample::kOdd}}));
-  ExpectExample("trial_load.message",
-                tuner::EncodeRequest(302, tuner::LoadRequest{5, {3, 400}, ExampleKernel()}));
+  ExpectExample(
+      "trial_load.message",
+      tuner::EncodeRequest(302, tuner::LoadRequest{5, {3, 400}, {{ExampleKernel(), {0, 2, 1}}}}));
   ExpectExample("trial_time.message", tuner::EncodeRequest(303, tuner::TimeRequest{5, 1000, 0.25}));
   ExpectExample(
       "trial_run.message",

@@ -97,6 +97,7 @@ void FillProgress(const TuneProgress& progress, v1::TuneProgramResponse* proto) 
   proto->set_refused(static_cast<uint32_t>(progress.refused));
   proto->set_number(static_cast<uint32_t>(progress.number));
   proto->set_kernels(static_cast<uint32_t>(progress.kernels));
+  proto->set_site(progress.is_site);
 }
 
 namespace {

@@ -52,7 +52,7 @@ def kiln(daemon: Kilnd, *arguments: str) -> str:
 def tune(daemon: Kilnd, *arguments: str) -> dict[str, dict]:
     """Tunes the network with enough time for each kernel; returns the last progress of each kernel."""
     lines = kiln(daemon, "tune", "network", "--width", "1", "--json", *arguments).splitlines()
-    return {progress["kernel"]: progress for progress in map(json.loads, lines)}
+    return {progress["kernel"]: progress for progress in map(json.loads, lines) if not progress.get("site")}
 
 
 def explained(daemon: Kilnd) -> dict[str, dict]:
@@ -78,16 +78,15 @@ def trial_processes(daemon: Kilnd) -> list[int]:
 
 def test_a_program_is_tuned(daemon):
     assert run_client(daemon) == pytest.approx(RESULTS)
-    kernels = explained(daemon)
     found = tune(daemon, "--seconds", "600")
     assert {progress["state"] for progress in found.values()} <= STATES_OF_A_SEARCH
-    assert set(found) == set(kernels)
     assert sum(progress["share"] for progress in found.values()) == pytest.approx(1)
-    assert exported(daemon).count("kernel") >= len(kernels)
+    assert exported(daemon).count("kernel") >= len(found)
     assert not trial_processes(daemon)
     # The next definition has the settings that were found, and the same results.
     assert run_client(daemon) == pytest.approx(RESULTS)
     after = explained(daemon)
+    assert set(found) == set(after)
     for name, progress in found.items():
         assert bool(after[name]["setting"]) == (progress["state"] == "FASTER")
         assert not after[name]["setting_refusal"]

@@ -58,11 +58,13 @@ def test_tune_searches_the_kernels_of_a_function(daemon, opened):
     (info,) = function.programs()
     found = kiln.tune(function, seconds=600, width=1)
     assert {kernel.state for kernel in found} <= STATES_OF_A_SEARCH
-    assert len(found) == info.distinct_kernels
     assert sum(kernel.share for kernel in found) == pytest.approx(1)
     assert all(kernel.seconds_before >= kernel.seconds_now > 0 for kernel in found)
     for old, new in zip(before, function(*arguments())):
         np.testing.assert_allclose(new.numpy(), old, rtol=1e-5)
+    # Other values may share kernels now.
+    (after,) = function.programs()
+    assert len(found) == after.distinct_kernels
     # By its program, and by the beginning of its digest, which show what was stored.
     assert {kernel.state for kernel in kiln.tune(info, width=1)} == {"searched"}
     assert {kernel.state for kernel in kiln.tune(info.digest[:12], width=1)} == {"searched"}

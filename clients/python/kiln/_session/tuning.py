@@ -88,7 +88,7 @@ def _tune(connection: "Connection", digest: str, seconds: int, width: int) -> Li
             _interrupted.add(connection)
         raise
     _interrupted.discard(connection)
-    return [_tuned(message) for _, message in sorted(latest.items())]
+    return [_tuned(message) for _, message in sorted(latest.items()) if not message.site]
 
 
 def text_of(kernels: Sequence[Any]) -> str:
