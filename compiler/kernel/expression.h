@@ -68,8 +68,9 @@ class ExpressionLowerer {
   // factor needs no guard if its loads stay in bounds without one. An infinity or NaN in that
   // factor would give NaN, so the product itself is guarded, except in a contraction. There the
   // guard would prevent a convolution with padding from packing its weights once, and weights that
-  // are not finite have already spoilt its forward pass. Returns null if neither factor can do
-  // without its guard.
+  // are not finite have already spoilt its forward pass. A schedule may skip such terms, which then
+  // add nothing (schedule/directives/skip.h). Returns null if neither factor can do without its
+  // guard.
   absl::StatusOr<const ir::Node*> LowerGuardedProduct(const ir::Node* node, const Point& point);
   using Ranges = std::vector<const ir::Node*>;
   // Returns the ranges that each factor depends on.

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "compiler/ir/str_cat.h"
+#include "compiler/proof/edges.h"
 #include "compiler/proof/kernel_run.h"
 #include "compiler/proof/program_run.h"
 #include "compiler/proof/samples.h"
@@ -70,9 +71,13 @@ absl::Status Prove(const kernel::Kernel& kernel, const schedule::Schedule& sched
   Sampler sampler(*plan, plan->axes.size());
   KernelRun kernel_run(kernel, *plan, sampler);
   ProgramRun program_run(kernel, *plan, program);
-  for (int round = 0; round < kRounds + kMoreRounds; ++round) {
-    if (round >= kRounds && program_run.NumUnreached() == 0) break;
-    const Samples samples = sampler.Next(kPoints);
+  Edges edges(kernel, *plan, plan->axes.size());
+  const int rounds = kRounds + edges.Rounds();
+  for (int round = 0; round < rounds + kMoreRounds; ++round) {
+    if (round >= rounds && program_run.NumUnreached() == 0) break;
+    std::optional<kernel::IndexPoint> edge;
+    if (round >= kRounds && round < rounds) edge = edges.Next();
+    const Samples samples = edge ? sampler.At(*edge, kPoints) : sampler.Next(kPoints);
     const Memory& want = kernel_run.Run(samples, static_cast<uint64_t>(round));
     absl::StatusOr<const Memory*> got =
         program_run.Run(samples, static_cast<uint64_t>(round), round % 2 == 1);

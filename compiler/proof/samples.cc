@@ -95,6 +95,56 @@ Samples Sampler::Next(int64_t points) {
   return samples;
 }
 
+Samples Sampler::At(const kernel::IndexPoint& point, int64_t points) {
+  Samples samples = Next(points);
+  for (size_t i = 0; i < plan_.axes.size(); ++i) {
+    if (plan_.axes[i].parent >= 0 || plan_.axes[i].fused_into >= 0) continue;
+    const int axis = static_cast<int>(i);
+    bool known = false;
+    const int64_t value = ValueOf(axis, point, &known);
+    if (known) Fix(axis, value, &samples);
+  }
+  return samples;
+}
+
+// Returns the value of a range or of the axis that ranges were fused into; `known`: whether one of
+// them is in the point.
+int64_t Sampler::ValueOf(int number, const kernel::IndexPoint& point, bool* known) const {
+  if (const ir::Node* range = plan_.axes[number].range; range != nullptr) {
+    const auto found = point.find(range);
+    if (found == point.end()) return 0;
+    *known = true;
+    return found->second;
+  }
+  int64_t value = 0;
+  for (size_t i = 0; i < plan_.axes.size(); ++i) {
+    const Axis& part = plan_.axes[i];
+    if (part.fused_into != number) continue;
+    const int64_t own = ValueOf(static_cast<int>(i), point, known);
+    if (part.fused_as_inner) {
+      value += own;
+      continue;
+    }
+    for (const Axis& inner : plan_.axes) {
+      if (inner.fused_into == number && inner.fused_as_inner) value += own * inner.extent;
+    }
+  }
+  return value;
+}
+
+void Sampler::Fix(int number, int64_t value, Samples* samples) const {
+  const Axis& axis = plan_.axes[number];
+  if (axis.split()) {
+    Fix(axis.outer, value / axis.factor, samples);
+    Fix(axis.inner, value % axis.factor, samples);
+    return;
+  }
+  std::vector<int64_t>& values = (*samples)[number];
+  values = leaves_[number].forced;
+  Insert(&values, value);
+  if (values.front() >= leaves_[number].shortest) Insert(&values, leaves_[number].shortest - 1);
+}
+
 int64_t Sampler::PointsOf(int stage, const Samples& samples) const {
   int64_t points = 1;
   for (size_t i = 0; i < leaves_.size(); ++i) {

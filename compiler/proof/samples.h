@@ -6,6 +6,7 @@
 #include <random>
 #include <vector>
 
+#include "compiler/kernel/index_value.h"
 #include "compiler/schedule/plan.h"
 
 namespace kiln::proof {
@@ -23,6 +24,8 @@ class Sampler {
   // mixtures of both (a mistake only at a corner shows where several axes are at their ends) and
   // mixtures with random iterations. No stage has many more than `points` points.
   Samples Next(int64_t points);
+  // Like Next, but the axes of these ranges have only these values and those in every sample.
+  Samples At(const kernel::IndexPoint& point, int64_t points);
 
   // Returns the values, implied by these samples of its parts, of a range that was not split or
   // fused, or of the axis that ranges were fused into.
@@ -38,6 +41,8 @@ class Sampler {
   };
   void Describe(int axis, const std::vector<int64_t>& extents, std::vector<int64_t> forced);
   int64_t Pick(const Leaf& leaf);
+  int64_t ValueOf(int axis, const kernel::IndexPoint& point, bool* known) const;
+  void Fix(int axis, int64_t value, Samples* samples) const;
   void Widen(int64_t points, Samples* samples);
   int64_t PointsOf(int stage, const Samples& samples) const;
 

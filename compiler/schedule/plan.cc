@@ -35,6 +35,7 @@ class Planner {
     absl::Status status = FinishOrders(SharesGrid(kernel_), &plan_);
     if (status.ok()) status = FinishThreads(&plan_);
     if (status.ok()) status = FinishMatrices(&plan_);
+    if (status.ok()) status = CheckSkips();
     if (!status.ok()) return status;
     KILN_VALIDATE(plan_, plan_.axes.size() * (1 + plan_.stages.size()));
     return std::move(plan_);
@@ -239,6 +240,12 @@ class Planner {
     return absl::OkStatus();
   }
 
+  absl::Status Add(const Skip& skip) {
+    if (!IsStage(skip.stage)) return BadDirective(skip.Print(), "no such stage");
+    plan_.stages[skip.stage].skip = true;
+    return absl::OkStatus();
+  }
+
   absl::Status Add(const Prefetch& prefetch) {
     if (!IsStage(prefetch.stage)) return BadDirective(prefetch.Print(), "no such stage");
     if (prefetch.buffer < 0 || prefetch.buffer >= static_cast<int>(kernel_.buffers.size()) ||
@@ -251,6 +258,17 @@ class Planner {
     }
     plan_.stages[prefetch.stage].prefetches.push_back(
         {prefetch.buffer, plan_.axes[prefetch.axis].range, prefetch.steps});
+    return absl::OkStatus();
+  }
+
+  // The branches would be around barriers.
+  absl::Status CheckSkips() const {
+    for (size_t i = 0; i < plan_.stages.size(); ++i) {
+      const int stage = static_cast<int>(i);
+      if (plan_.stages[i].skip && (plan_.threads > 1 || plan_.stages[i].matrix)) {
+        return BadDirective(Skip{stage}.Print(), "blocks of threads compute all terms");
+      }
+    }
     return absl::OkStatus();
   }
 

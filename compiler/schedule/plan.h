@@ -64,6 +64,7 @@ struct StagePlan {
   std::vector<StageOperand> staged;
   std::vector<PrefetchPlan> prefetches;
   bool stream = false;
+  bool skip = false;
 };
 
 struct Plan {

@@ -2,6 +2,9 @@
 #ifndef KILN_COMPILER_SCHEDULE_REDUCTION_H_
 #define KILN_COMPILER_SCHEDULE_REDUCTION_H_
 
+#include <vector>
+
+#include "absl/types/span.h"
 #include "compiler/ir/node.h"
 
 namespace kiln::schedule {
@@ -12,6 +15,15 @@ const ir::Node* IdentityOf(ir::Context& context, ir::ReduceKind kind, ir::DType 
 // Bools have only maxima, which are "or".
 const ir::Node* Combine(ir::Context& context, ir::ReduceKind kind, const ir::Node* a,
                         const ir::Node* b);
+
+// Returns whether the bool `node` is false wherever `condition` is.
+bool IsFalseWithout(const ir::Node* node, const ir::Node* condition);
+// Returns whether `term` is the reduction's identity wherever the condition is false. A product is
+// zero where one factor is, even if the other one is infinite.
+bool IsNeutralWithout(ir::ReduceKind kind, const ir::Node* term, const ir::Node* condition);
+// Returns the conditions on ranges without any of which the terms of all these kReduce nodes are
+// identities. Conditions that load data are not among them.
+std::vector<const ir::Node*> NeededConditions(absl::Span<const ir::Node* const> reduces);
 
 }  // namespace kiln::schedule
 

@@ -28,12 +28,13 @@ constexpr char kEveryDirective[] =
     "stage 0 1 -1 16 2 1*3+-1*5 7\n"
     "stage 0 0 3 4 -1*2 2*6\n"
     "stream 0\n"
+    "skip 0\n"
     "prefetch 0 1 2 16\n";
 
 TEST(ScheduleText, EveryDirectiveReadsBack) {
   auto schedule = Parse(kEveryDirective);
   ASSERT_TRUE(schedule.ok()) << schedule.status();
-  EXPECT_EQ(schedule->directives.size(), 17);
+  EXPECT_EQ(schedule->directives.size(), 18);
   EXPECT_EQ(Print(*schedule), kEveryDirective);
 }
 
@@ -66,6 +67,7 @@ TEST(ScheduleText, MistakesAreNamed) {
       {"prefetch 1 2 3", "takes 4 numbers"},
       {"stage a 1 2 16 1", "'a' is not a number"},
       {"stream x", "'x' is not a number"},
+      {"skip x", "'x' is not a number"},
   };
   for (const auto& mistake : mistakes) {
     auto schedule = Parse(mistake.text);

@@ -405,7 +405,8 @@ def trial_request(data: bytes) -> tuple[int, int, list[Any]]:
     if kind in (2, 3, 4):
         found = [message.number()]
     if kind == 2:
-        found += [[message.number() for _ in range(message.number())], kernel_image(message.field())]
+        found += [message.numbers()]
+        found += [[(kernel_image(message.field()), message.numbers()) for _ in range(message.number())]]
     if kind == 3:
         found += [message.number()]
     if kind in (1, 4):  # the inputs

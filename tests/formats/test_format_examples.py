@@ -227,7 +227,7 @@ def test_trial_messages():
 
     assert request("open") == (300, 0, [b"a kernel", b"opencl-c gfx90a", 11, 1 << 33])
     assert request("prepare") == (301, 1, [2, 0.0, 0])
-    assert request("load") == (302, 2, [5, [3, 400], IMAGE])
+    assert request("load") == (302, 2, [5, [3, 400], [(IMAGE, [0, 2, 1])]])
     assert request("time") == (303, 3, [5, 1000, 0.25])
     assert request("run") == (304, 4, [5, 4, 0.25, 7, 1.5])
     assert decoder.trial_answer(example("trial_answer.message")) == (303, 0.125)

@@ -143,8 +143,8 @@ TEST(RandomSchedule, HasDirectivesOfEveryKindAndFits) {
       kinds.insert(std::visit([](const auto& d) { return std::string(d.kName); }, directive));
     }
   }
-  EXPECT_EQ(kinds, (std::set<std::string>{"bind", "fuse", "order", "partial", "prefetch", "split",
-                                          "stage", "stream"}));
+  EXPECT_EQ(kinds, (std::set<std::string>{"bind", "fuse", "order", "partial", "prefetch", "skip",
+                                          "split", "stage", "stream"}));
 }
 
 TEST(Layer, MistakesAreNamed) {

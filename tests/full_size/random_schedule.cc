@@ -87,6 +87,7 @@ class Draft {
       }
     }
     if (OneIn(6)) writer_.Stream(stage);
+    if (OneIn(3)) writer_.Skip(stage);
     if (OneIn(6)) Prefetch(stage);
   }
 

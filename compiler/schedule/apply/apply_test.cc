@@ -106,6 +106,37 @@ TEST(Apply, PrintsBranchesFetchesAndNamesForLongExpressions) {
   EXPECT_LT(text.size(), 2000);
 }
 
+// A sum over windows of 3 x 3 with a border of zeros.
+constexpr char kWindows[] = R"(buffer b0 float32[128] read
+buffer b1 float32[72] read
+buffer b2 float32[64] write
+stage r0:4 r1:4 r2:4 reduce r3:2 r4:3 r5:3
+  b2[r0*16 + r1*4 + r2] = sum(b0[r0*32 + r3*16 + r1*4 + r4*4 + r2 + r5 + -5 if and(and(and(cmplt(0, r1 + r4), cmplt(0, r2 + r5)), cmplt(r1 + r4, 5)), cmplt(r2 + r5, 5))]*b1[r3*9 + r4*3 + r5])
+)";
+
+TEST(Apply, PaddingIsSkippedAsFarOutAsItIsKnown) {
+  // The rows' conditions are around the loop of the columns, and nothing is left to test inside.
+  const std::string text = AppliedTo(kWindows, "skip 0\norder 0 1 2 4 5 3 0");
+  EXPECT_THAT(text, HasSubstr("        if and(cmplt((r6 + r9), 5), cmplt(0, (r6 + r9)))\n"
+                              "          for r10 < 3\n"
+                              "            if and(cmplt((r7 + r10), 5), cmplt(0, (r7 + r10)))\n"));
+  EXPECT_THAT(text, Not(HasSubstr("] if")));
+  EXPECT_THAT(text, Not(HasSubstr("else")));
+  // Without the directive the load has all conditions.
+  EXPECT_THAT(AppliedTo(kWindows, "order 0 1 2 4 5 3 0"), HasSubstr("] if and("));
+}
+
+TEST(Apply, LanesAndTilesAreNotTested) {
+  // Lanes along the columns: only rows are tested.
+  const std::string lanes = AppliedTo(kWindows, "skip 0\nbind 2 vector\norder 0 0 1 3 4 5 2");
+  EXPECT_THAT(lanes, HasSubstr(" if and(cmplt((r7 + r10), 5), cmplt(0, (r7 + r10)))\n"));
+  EXPECT_THAT(lanes, HasSubstr("] if and(cmplt(0, "));
+  // A tile of all rows: nothing is tested.
+  const std::string tile =
+      AppliedTo(kWindows, "skip 0\nbind 2 vector\nbind 1 unroll\norder 0 0 3 4 5 1 2");
+  EXPECT_THAT(tile, Not(HasSubstr("  if and(")));
+}
+
 // Without the mask the last lanes would read past the end of the copy.
 TEST(Apply, LanesThatAreTooManyReadNoCopy) {
   constexpr char kLanes[] = "split 1 16\nbind 4 vector\norder 0 0 3 4 2\n";
@@ -165,6 +196,9 @@ TEST(Apply, WhatDoesNotFitIsRefused) {
       {"stage 0 1 -1 12 2 1", "the lanes must be a power of two"},
       {"stream 5", "no such stage"},
       {"stream -2", "no such stage"},
+      {"skip 5", "no such stage"},
+      {"skip -2", "no such stage"},
+      {"skip 0\nbind 0 thread", "blocks of threads compute all terms"},
       {"split -1 4", "no such axis"},
       {"split 0 4\nsplit 0 4", "no such axis"},
       {"fuse 0 9", "no such axes"},

@@ -32,6 +32,8 @@ class ExpressionPlacer {
   // lane.
   const ir::Node* LocalIndex(int buffer, const ir::Node* index, const State& state) const;
 
+  // Returns whether an expression of the kernel depends on the axis, which no split made.
+  bool DependsOnAxis(const ir::Node* root, int axis) const;
   // Returns the vector axis whose lanes are open, or -1.
   int OpenVectorAxis(const State& state) const;
   // Returns the condition that this point is within the unpadded extents, or null if it always is.
@@ -45,7 +47,6 @@ class ExpressionPlacer {
  private:
   const ir::Node* Finish(const ir::Node* node, const State& state,
                          kernel::ExpressionFolder::Map* memo) const;
-  bool DependsOnAxis(const ir::Node* root, int axis) const;
   // Adds to `memo`, with their masks, the loads that depend on padded axes.
   void MaskPadding(const ir::Node* root, const State& state,
                    kernel::ExpressionFolder::Map* memo) const;

@@ -201,7 +201,7 @@ class Shortener {
   // Returns whether the store has no effect without the condition: it is invalid, or it combines
   // the old value with the identity.
   bool Vanishes(const Store& store, const Node* condition) {
-    if (store.valid != nullptr && IsFalse(store.valid, condition)) return true;
+    if (store.valid != nullptr && IsFalseWithout(store.valid, condition)) return true;
     // A scatter may add to -0, and -0 + 0 is +0. Accumulators begin with +0.
     if (program_.buffers[store.buffer].space == Space::kGlobal) return false;
     const Node* value = store.value;
@@ -212,7 +212,7 @@ class Shortener {
       const bool is_old = old->op() == Op::kLoad && old->operands().size() == 1 &&
                           old->attr<ir::IntAttr>().value == store.buffer &&
                           old->operand(0) == store.index;
-      if (is_old && IsNeutral(*kind, value->operand(1 - i), condition)) return true;
+      if (is_old && IsNeutralWithout(*kind, value->operand(1 - i), condition)) return true;
     }
     return false;
   }
@@ -222,33 +222,6 @@ class Shortener {
     if (op == Op::kMul) return ir::ReduceKind::kProd;
     if (op == Op::kMax) return ir::ReduceKind::kMax;
     return std::nullopt;
-  }
-
-  // Returns whether `node` is false wherever `condition` is.
-  static bool IsFalse(const Node* node, const Node* condition) {
-    if (node == condition) return true;
-    return node->op() == Op::kAnd &&
-           (IsFalse(node->operand(0), condition) || IsFalse(node->operand(1), condition));
-  }
-
-  // Returns whether `node` is the reduction's identity wherever the condition is false.
-  bool IsNeutral(ir::ReduceKind kind, const Node* node, const Node* condition) {
-    if (node == IdentityOf(folder_.context(), kind, node->dtype())) return true;
-    if (node->op() == Op::kWhere && IsFalse(node->operand(0), condition)) {
-      return IsNeutral(kind, node->operand(2), condition);
-    }
-    if (kind != ir::ReduceKind::kSum) return false;
-    switch (node->op()) {
-      case Op::kLoad:
-        return node->operands().size() > 1 && IsFalse(node->operand(1), condition);
-      case Op::kCast:
-        return IsNeutral(kind, node->operand(0), condition);
-      case Op::kMul:
-        return IsNeutral(kind, node->operand(0), condition) ||
-               IsNeutral(kind, node->operand(1), condition);
-      default:
-        return false;
-    }
   }
 
   const LoopProgram& program_;

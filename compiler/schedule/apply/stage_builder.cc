@@ -54,7 +54,8 @@ StageBuilder::StageBuilder(const kernel::Stage& stage, const Plan& plan,
       buffers_(program),
       sums_(FindReduces(stage), plan, nest, folder, placer_, buffers_),
       packer_(plan, nest, folder, placer_, buffers_),
-      guard_(stage.ordered_ranges.empty() ? nullptr : stage.stores[0].valid) {}
+      guard_(stage.ordered_ranges.empty() ? nullptr : stage.stores[0].valid),
+      needed_(stage_plan.skip ? FindNeeded() : std::vector<const Node*>()) {}
 
 const Node* StageBuilder::ProductOperand(int operand) const {
   if (reduces().empty() || reduces()[0]->operand(0)->op() != Op::kMul) return nullptr;
@@ -134,6 +135,29 @@ Body StageBuilder::Compute(absl::Span<const int> axes, State state, Environment 
     return axes.empty() ? StoreResults(state, environment)
                         : OpenLoop(axes, std::move(state), std::move(environment));
   }
+  if (environment.accumulators != nullptr) {
+    std::vector<const Node*> decided;
+    for (const Node* condition : needed_) {
+      const bool held = std::find(environment.held.begin(), environment.held.end(), condition) !=
+                        environment.held.end();
+      if (!held && IsDecided(condition, state)) decided.push_back(condition);
+    }
+    if (!decided.empty()) {
+      Branch branch;
+      kernel::ExpressionFolder::Map memo = placer_.RangeValues(state);
+      for (const Node* condition : decided) {
+        branch.condition = folder_.And(branch.condition, placer_.Place(condition, state, &memo));
+        environment.held.push_back(condition);
+      }
+      Body body = Compute(axes, std::move(state), std::move(environment));
+      int64_t known = 1;
+      if (branch.condition == nullptr || kernel::IsConstant(branch.condition, &known)) {
+        return known != 0 ? std::move(body) : Body();
+      }
+      branch.then_body = std::move(body);
+      return {Statement{std::move(branch)}};
+    }
+  }
   const bool at_reduce = axes.empty() || plan_.axes[axes[0]].reduce;
   if (at_reduce && environment.accumulators == nullptr) {
     return Accumulate(axes, std::move(state), std::move(environment));
@@ -172,6 +196,31 @@ bool StageBuilder::IsDecided(const Node* condition, const State& state) const {
     }
   }
   return true;
+}
+
+// Returns whether no loop of the tile, lane or thread has a part in the condition.
+bool StageBuilder::IsKnownOutsideTile(const Node* condition) const {
+  const auto depends_on = [&](int axis) {
+    while (plan_.axes[axis].parent >= 0) axis = plan_.axes[axis].parent;
+    return placer_.DependsOnAxis(condition, axis);
+  };
+  // The tile is inside all loops of the sum.
+  for (auto axis = stage_plan_.order.rbegin(); axis != stage_plan_.order.rend(); ++axis) {
+    if (plan_.axes[*axis].reduce && !plan_.axes[*axis].partial) break;
+    if (plan_.axes[*axis].extent > 1 && depends_on(*axis)) return false;
+  }
+  for (size_t i = 0; i < plan_.axes.size(); ++i) {
+    const Binding binding = plan_.axes[i].binding;
+    const bool shared_out = binding == Binding::kVector || binding == Binding::kThread;
+    if (shared_out && depends_on(static_cast<int>(i))) return false;
+  }
+  return true;
+}
+
+std::vector<const Node*> StageBuilder::FindNeeded() const {
+  std::vector<const Node*> needed = NeededConditions(reduces());
+  std::erase_if(needed, [this](const Node* one) { return !IsKnownOutsideTile(one); });
+  return needed;
 }
 
 Body StageBuilder::OpenLoop(absl::Span<const int> axes, State state, Environment environment) {
@@ -314,6 +363,7 @@ Body StageBuilder::CarryTileInRegisters(absl::Span<const int> axes, State state,
 Body StageBuilder::Update(const State& state, const Environment& environment) {
   const Accumulators& accumulators = *environment.accumulators;
   kernel::ExpressionFolder::Map memo = placer_.RangeValues(state);
+  for (const Node* condition : environment.held) memo[condition] = folder_.Bool(true);
   for (const StagedOperand& staged : environment.staged) {
     memo[staged.operand] = packer_.Load(staged, state);
   }

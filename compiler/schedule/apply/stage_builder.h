@@ -36,10 +36,13 @@ class StageBuilder {
   struct Environment {
     std::shared_ptr<const Accumulators> accumulators;
     std::vector<StagedOperand> staged;
-    bool guarded = false;  // inside a branch on guard_
+    bool guarded = false;               // inside a branch on guard_
+    std::vector<const ir::Node*> held;  // those of needed_ that hold here
   };
 
   bool IsDecided(const ir::Node* condition, const State& state) const;
+  bool IsKnownOutsideTile(const ir::Node* condition) const;
+  std::vector<const ir::Node*> FindNeeded() const;
   const ir::Node* ProductOperand(int operand) const;
   bool FitsMatrixUnit() const;
   Body Compute(absl::Span<const int> axes, State state, Environment environment);
@@ -75,6 +78,9 @@ class StageBuilder {
   // For a scatter: the condition of its store, which is tested as far out as it is known. Null:
   // always.
   const ir::Node* guard_ = nullptr;
+  // Conditions without any of which the terms of all sums are left out; each is tested as far out
+  // as it is known.
+  const std::vector<const ir::Node*> needed_;
 };
 
 }  // namespace kiln::schedule

@@ -11,14 +11,15 @@
 #include "compiler/schedule/directives/pad.h"
 #include "compiler/schedule/directives/partial.h"
 #include "compiler/schedule/directives/prefetch.h"
+#include "compiler/schedule/directives/skip.h"
 #include "compiler/schedule/directives/split.h"
 #include "compiler/schedule/directives/stage_operand.h"
 #include "compiler/schedule/directives/stream.h"
 
 namespace kiln::schedule {
 
-using Directive =
-    std::variant<Fuse, Split, Order, Bind, Partial, StageOperand, Stream, Prefetch, Ahead, Pad>;
+using Directive = std::variant<Fuse, Split, Order, Bind, Partial, StageOperand, Stream, Skip,
+                               Prefetch, Ahead, Pad>;
 
 }  // namespace kiln::schedule
 

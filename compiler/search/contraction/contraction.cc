@@ -82,11 +82,15 @@ std::optional<Contraction> FindContraction(const kernel::Stage& stage, const Sch
   return result;
 }
 
-bool IsPlainLoad(const Node* factor) {
-  if (factor->op() != Op::kLoad || factor->operands().size() != 1) return false;
+bool HasPlainIndex(const Node* factor) {
+  if (factor->op() != Op::kLoad) return false;
   const Sum sum = kernel::SumOf(factor->operand(0));
   return std::all_of(sum.terms.begin(), sum.terms.end(),
                      [](const auto& term) { return term.atom->op() == Op::kRange; });
+}
+
+bool IsPlainLoad(const Node* factor) {
+  return HasPlainIndex(factor) && factor->operands().size() == 1;
 }
 
 bool IsWidenedLoad(const Node* factor) {

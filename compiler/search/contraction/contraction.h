@@ -26,6 +26,8 @@ std::optional<Contraction> FindContraction(const kernel::Stage& stage, const Sch
                                            const std::vector<int>& parallel,
                                            const std::vector<int>& reduce);
 
+// Returns whether the factor is a load at an index without division.
+bool HasPlainIndex(const ir::Node* factor);
 // Returns whether the factor loads one element for each point, unconditionally, at an index without
 // division: it can be read in place.
 bool IsPlainLoad(const ir::Node* factor);

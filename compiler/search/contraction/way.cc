@@ -93,11 +93,27 @@ class WayChooser {
 
   // Completes a way by its tile.
   void Arrange(int vectors_max, ContractionWay* way) const {
-    way->stage_rows = !IsPlainLoad(contraction_.factor[1 - way->packed]);
     way->tile =
         ChooseTile(cost_.LaneVectors(*way), vectors_max, writer_.extent(way->row_axis),
                    way->more_row_axis < 0 ? 1 : writer_.extent(way->more_row_axis), target_);
     if (way->tile.more_rows == 1) way->more_row_axis = -1;
+    SetRoles(way);
+    if (cost_.SameSetCycles(*way) == 0) return;
+    // ChooseTile does not know where rows are.
+    ContractionWay flat = *way;
+    flat.more_row_axis = -1;
+    flat.tile = {static_cast<int>(std::min<int64_t>(vectors_max, cost_.LaneVectors(flat))),
+                 kSetRows - 1};
+    if (!FitsRegisters(flat.tile, target_)) return;
+    flat.tile.cycles =
+        TileCycles(flat.tile, cost_.LaneVectors(flat), writer_.extent(flat.row_axis), 1, target_);
+    SetRoles(&flat);
+    if (cost_.Cycles(flat) < cost_.Cycles(*way)) *way = flat;
+  }
+
+  void SetRoles(ContractionWay* way) const {
+    way->skips_padding = cost_.ComputedShare(*way) < 1;
+    way->stage_rows = !cost_.ReadsInPlace(*way);
   }
 
   const Contraction& contraction_;
@@ -141,6 +157,16 @@ std::vector<schedule::StageOperand::Dimension> PanelLayout(const Contraction& co
   const std::vector<int> together = PanelLoops(contraction, way);
   order.insert(order.end(), together.begin(), together.end());
   return StagedLayout(contraction.factor[way.packed], axes, order, contraction);
+}
+
+std::vector<const ir::Node*> TileRanges(const Contraction& contraction, const ContractionWay& way,
+                                        const ScheduleWriter& axes) {
+  std::vector<const ir::Node*> ranges;
+  for (const int axis : LaneLoops(contraction, way)) ranges.push_back(axes[axis].range);
+  for (const int axis : {way.row_axis, way.more_row_axis}) {
+    if (axis >= 0) ranges.push_back(axes[axis].range);
+  }
+  return ranges;
 }
 
 int64_t SizeOf(const schedule::StageOperand::Dimension& dimension, const ScheduleWriter& axes) {

@@ -24,6 +24,8 @@ struct ContractionWay {
   int panel_loops = 0;
   int row_axis = -1;
   int more_row_axis = -1;
+  // Terms that are padding for a whole tile are left out.
+  bool skips_padding = false;
   bool stage_rows = false;  // the rows are not plain loads, so they are computed into scratch
   RegisterTile tile;
   int64_t row_chunks = 1;  // tasks that the rows are divided into
@@ -41,6 +43,9 @@ std::vector<int> LaneLoops(const Contraction& contraction, const ContractionWay&
 std::vector<int> OtherLoops(const Contraction& contraction, const ContractionWay& way);
 // Returns the last of OtherLoops, whose panels are packed together.
 std::vector<int> PanelLoops(const Contraction& contraction, const ContractionWay& way);
+// Returns the ranges of the loops within a register tile.
+std::vector<const ir::Node*> TileRanges(const Contraction& contraction, const ContractionWay& way,
+                                        const ScheduleWriter& axes);
 // Returns the layout of the packed factor, without its lanes.
 std::vector<schedule::StageOperand::Dimension> PanelLayout(const Contraction& contraction,
                                                            const ContractionWay& way,

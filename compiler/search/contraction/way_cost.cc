@@ -34,6 +34,10 @@ constexpr int64_t kFetchedAheadBytes = 256;
 constexpr double kLineBytes = 64;
 constexpr double kSharedEnd = 0.25;
 constexpr double kFarLineCycles = 24;
+// Cycles for each row of a step if there are more than kSetRows in one set.
+constexpr double kSameSetCycles = 1;
+// Cycles for a test in each step of a sum.
+constexpr double kTestCycles = 1;
 // Cycles for one lane of an access whose lanes are this many bytes apart or more: each is in a line
 // of its own, and many of these lines are in one set of the first-level cache.
 constexpr double kFarLaneCycles = 8;
@@ -60,10 +64,13 @@ double WayCost::Cycles(const ContractionWay& way) const {
   double repeats = static_cast<double>(WorkIn(contraction_, writer_)) /
                    static_cast<double>(LaneExtent(way) * writer_.extent(way.row_axis));
   if (way.more_row_axis >= 0) repeats /= static_cast<double>(writer_.extent(way.more_row_axis));
+  if (way.skips_padding) repeats *= ComputedShare(way);
   // Each chunk of rows packs the panel again.
   double cycles = repeats * way.tile.cycles * Locality(way) +
                   PackingCycles(way) * static_cast<double>(way.row_chunks) + StoringCycles(way);
   cycles += way.stage_rows ? StagingCycles(way) : FarRowsCycles(way);
+  cycles += SameSetCycles(way);
+  if (way.skips_padding) cycles += TestCycles(way);
   const int64_t units = std::max(target_.limits.compute_units, 1);
   const int64_t tasks = Tasks(way);
   // The last round takes as long as a full one.
@@ -72,6 +79,16 @@ double WayCost::Cycles(const ContractionWay& way) const {
   return units == 1
              ? cycles
              : cycles * (1 + kImbalance * static_cast<double>(units) / static_cast<double>(tasks));
+}
+
+double WayCost::ComputedShare(const ContractionWay& way) const {
+  return padding_.ComputedShare(TileRanges(contraction_, way, writer_));
+}
+
+bool WayCost::ReadsInPlace(const ContractionWay& way) const {
+  const Node* rows = contraction_.factor[1 - way.packed];
+  return IsPlainLoad(rows) ||
+         (way.skips_padding && padding_.ReadsInPlace(rows, TileRanges(contraction_, way, writer_)));
 }
 
 int64_t WayCost::PanelTerms(const ContractionWay& way) const {
@@ -192,6 +209,54 @@ double WayCost::StagingCycles(const ContractionWay& way) const {
   return vectors * kStagedVectorCycles;
 }
 
+bool WayCost::SlidesAlongMemory(const ContractionWay& way) const {
+  const Node* rows = contraction_.factor[1 - way.packed];
+  const std::vector<int>& loops = contraction_.only[1 - way.packed];
+  int outermost = -1;
+  bool slides = false;
+  for (const int axis : loops) {
+    slides = slides || StepOf(rows, Range(axis)) == 1;
+    if (outermost < 0 && way.TileOf(axis) == 1) outermost = axis;
+  }
+  if (!slides) return false;
+  // The elements for one iteration of the outermost loop, and one tile.
+  double elements = 1;
+  for (const auto& dimension : RowsLayout(way)) {
+    int64_t size = 1;
+    for (const auto& [coefficient, axis] : dimension) {
+      const bool is_row = std::find(loops.begin(), loops.end(), axis) != loops.end();
+      const bool part = is_row && (axis == outermost || way.TileOf(axis) > 1);
+      size += std::abs(coefficient) * ((part ? way.TileOf(axis) : writer_.extent(axis)) - 1);
+    }
+    elements *= static_cast<double>(size);
+  }
+  return elements * static_cast<double>(ir::SizeOf(rows->dtype())) <=
+         static_cast<double>(target_.limits.private_cache_bytes) / 2;
+}
+
+double WayCost::TileSteps(const ContractionWay& way) const {
+  const int64_t rows = way.tile.rows * way.tile.more_rows;
+  return static_cast<double>(LaneTasks(way) * writer_.Product(contraction_.batch) *
+                             writer_.Product(contraction_.reduce) *
+                             writer_.Product(PanelLoops(contraction_, way))) *
+         static_cast<double>(writer_.Product(contraction_.only[1 - way.packed])) /
+         static_cast<double>(rows);
+}
+
+double WayCost::SameSetCycles(const ContractionWay& way) const {
+  const Node* rows = contraction_.factor[1 - way.packed];
+  const int64_t step = StepOf(rows, Range(way.row_axis)) * ir::SizeOf(rows->dtype());
+  const bool in_one_set = way.tile.rows > kSetRows && step % kPageBytes == 0;
+  if (!in_one_set || way.stage_rows || !SlidesAlongMemory(way)) return 0;
+  return TileSteps(way) * ComputedShare(way) * static_cast<double>(way.tile.rows) * kSameSetCycles;
+}
+
+double WayCost::TestCycles(const ContractionWay& way) const {
+  const bool in_each_step =
+      padding_.IsTested(Range(contraction_.reduce.back()), TileRanges(contraction_, way, writer_));
+  return in_each_step ? TileSteps(way) * kTestCycles : 0;
+}
+
 double WayCost::FarRowsCycles(const ContractionWay& way) const {
   const Node* rows = contraction_.factor[1 - way.packed];
   const int64_t bytes = ir::SizeOf(rows->dtype());
@@ -206,8 +271,12 @@ double WayCost::FarRowsCycles(const ContractionWay& way) const {
       static_cast<double>(target_.limits.private_cache_bytes)) {
     return 0;
   }
-  // Windows that overlap find most of each other's lines cached.
   const double windows = static_cast<double>(count * terms) * batch / elements;
+  if (way.skips_padding && windows > 1 && SlidesAlongMemory(way)) {
+    return static_cast<double>(LaneTasks(way)) * elements * static_cast<double>(bytes) /
+           kLineBytes * kFarLineCycles;
+  }
+  // Windows that overlap find most of each other's lines cached.
   int64_t run = 1;
   bool grew = true;
   while (grew) {

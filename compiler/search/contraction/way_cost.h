@@ -6,19 +6,31 @@
 #include <vector>
 
 #include "compiler/search/contraction/contraction.h"
+#include "compiler/search/contraction/padding.h"
 #include "compiler/search/contraction/way.h"
 #include "compiler/search/stage/view.h"
 
 namespace kiln::search {
 
+// A set of the first-level cache has room for so many rows, beside a panel.
+inline constexpr int64_t kSetRows = 7;
+
 class WayCost {
  public:
   // The arguments must outlive this.
   WayCost(const StageView& view, const Contraction& contraction)
-      : stage_(view.stage()), contraction_(contraction), target_(view.target), writer_(view.axes) {}
+      : stage_(view.stage()),
+        contraction_(contraction),
+        target_(view.target),
+        writer_(view.axes),
+        padding_(view.stage()) {}
 
   // Returns the cycles until the last thread has finished.
   double Cycles(const ContractionWay& way) const;
+  // Returns the share of the terms that are computed if the way skips padding.
+  double ComputedShare(const ContractionWay& way) const;
+  // Returns whether rows can be read in place.
+  bool ReadsInPlace(const ContractionWay& way) const;
   // Returns whether panels that are packed together have elements in common.
   bool SharesPanels(const ContractionWay& way) const;
   // Returns whether panels that are packed together stay in the private cache, or else the sums of
@@ -29,6 +41,8 @@ class WayCost {
   int64_t LaneVectors(const ContractionWay& way) const;
   // Returns into how many pieces the outermost row axis can be cut.
   int64_t RowTiles(const ContractionWay& way) const;
+  // Returns the cycles for waiting for rows of a tile that are all in one set of the first cache.
+  double SameSetCycles(const ContractionWay& way) const;
 
  private:
   const ir::Node* Range(int axis) const { return writer_[axis].range; }
@@ -58,6 +72,13 @@ class WayCost {
   // Returns the cycles for waiting for rows that no private cache holds, if they are in pieces too
   // short for the processor to fetch them ahead. Sums are ordered by their steps (OrderSums).
   double FarRowsCycles(const ContractionWay& way) const;
+  // Returns whether a loop of rows moves along memory, so that the windows of its iterations have
+  // lines in common, and these stay in the private cache.
+  bool SlidesAlongMemory(const ContractionWay& way) const;
+  // Returns the cycles for tests of padding.
+  double TestCycles(const ContractionWay& way) const;
+  // Returns the steps of all tiles, if none is skipped.
+  double TileSteps(const ContractionWay& way) const;
   // Covers all accesses outside the sum.
   double StoringCycles(const ContractionWay& way) const;
 
@@ -65,6 +86,7 @@ class WayCost {
   const Contraction& contraction_;
   const drivers::Target& target_;
   const ScheduleWriter& writer_;
+  const Padding padding_;
 };
 
 }  // namespace kiln::search

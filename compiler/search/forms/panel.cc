@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "absl/algorithm/container.h"
+#include "compiler/search/contraction/padding.h"
 #include "compiler/search/forms/lanes.h"
 #include "compiler/search/forms/panel_loops.h"
 
@@ -31,7 +32,8 @@ Values ValuesOf(const Panel& panel, const ScheduleWriter& axes) {
           {Knob::kMoreRows, way.tile.more_rows},
           {Knob::kTerms, panel.terms},
           {Knob::kUnrolledTerms, panel.unrolled},
-          {Knob::kSumOrder, panel.sums_by_step},
+          {Knob::kSumOrder, static_cast<int64_t>(panel.sum_order)},
+          {Knob::kSkipPadding, way.skips_padding},
           {Knob::kPanelLoops, way.panel_loops},
           {Knob::kOuterRows, panel.outer_rows},
           {Knob::kStagedRows, panel.staged_rows},
@@ -56,19 +58,37 @@ Panel PanelOf(const StageView& view, const Values& values) {
   way.tile.more_rows = values[Knob::kMoreRows];
   way.row_chunks = values[Knob::kRowChunks];
   way.stage_rows = values[Knob::kStagedRows] >= 0;
+  way.skips_padding = values[Knob::kSkipPadding] == 1;
   panel.terms = values[Knob::kTerms];
   panel.unrolled = values[Knob::kUnrolledTerms];
   panel.outer_rows = values[Knob::kOuterRows];
   panel.staged_rows = values[Knob::kStagedRows];
   panel.lanes_first = values[Knob::kTaskOrder] == 1;
-  if (values[Knob::kSumOrder] == 1) OrderSums(view.axes, &panel);
+  OrderSums(view, static_cast<SumOrder>(values[Knob::kSumOrder]), &panel);
   return panel;
 }
 
-// The knobs of a lane axis do not depend on whether the heuristic orders the sums.
-bool MayOrderSums(const StageView& view, Panel panel) {
+// The knobs of a lane axis depend neither on the rows nor on the order that the heuristic chooses.
+// Rows may be along any loop, so all tests may be possible.
+Panel WithoutRows(const StageView& view, Panel panel) {
   panel.contraction.reduce = view.reduce;
-  return OrderSums(view.axes, &panel);
+  panel.way.row_axis = panel.way.more_row_axis = -1;
+  return panel;
+}
+
+bool MaySkipPadding(const StageView& view, const Panel& start) {
+  const Panel panel = WithoutRows(view, start);
+  return Padding(view.stage()).ComputedShare(TileRanges(panel.contraction, panel.way, view.axes)) <
+         1;
+}
+
+KnobValues SumOrders(const StageView& view, const Panel& start) {
+  KnobValues orders = Only(Knob::kSumOrder, 0);
+  for (const SumOrder order : {SumOrder::kSteps, SumOrder::kTests}) {
+    Panel panel = WithoutRows(view, start);
+    if (OrderSums(view, order, &panel)) orders.values.push_back(static_cast<int64_t>(order));
+  }
+  return orders;
 }
 
 absl::Status CheckAxes(const Panel& panel) {
@@ -167,7 +187,8 @@ std::vector<KnobValues> PanelKnobs(const StageView& view, const Values& start) {
           Doubling(Knob::kTerms, start[Knob::kTerms], kPanelTermsMin,
                    view.axes.Product(panel.contraction.reduce)),
           Counting(Knob::kUnrolledTerms, start[Knob::kUnrolledTerms], 1, kTriedStepsMax),
-          Switch(Knob::kSumOrder, MayOrderSums(view, panel)),
+          SumOrders(view, panel),
+          Switch(Knob::kSkipPadding, MaySkipPadding(view, panel)),
           Counting(Knob::kPanelLoops, start[Knob::kPanelLoops], 0,
                    static_cast<int64_t>(panel.contraction.only[panel.way.packed].size()) - 1),
           Counting(Knob::kOuterRows, start[Knob::kOuterRows], 0, loops - 1),

@@ -4,6 +4,7 @@
 #include <cstdlib>
 
 #include "absl/algorithm/container.h"
+#include "compiler/search/contraction/padding.h"
 #include "compiler/search/forms/lanes.h"
 
 namespace kiln::search {
@@ -146,20 +147,28 @@ std::vector<StageOperand::Dimension> RowLayout(const Panel& panel, const Schedul
   return StagedLayout(panel.contraction.factor[operand], axes, order, panel.contraction);
 }
 
-bool OrderSums(const ScheduleWriter& axes, Panel* panel) {
+bool OrderSums(const StageView& view, SumOrder order, Panel* panel) {
   std::vector<int>& sums = panel->contraction.reduce;
   const std::vector<int> before = sums;
-  const ir::Node* rows = panel->contraction.factor[1 - panel->way.packed];
-  absl::c_stable_sort(sums, [&](int a, int b) {
-    return StepOf(rows, axes[a].range) > StepOf(rows, axes[b].range);
-  });
-  panel->sums_by_step = sums != before;
-  return panel->sums_by_step;
+  const auto range_of = [&](int axis) { return view.axes[axis].range; };
+  if (order == SumOrder::kSteps) {
+    const ir::Node* rows = panel->contraction.factor[1 - panel->way.packed];
+    absl::c_stable_sort(
+        sums, [&](int a, int b) { return StepOf(rows, range_of(a)) > StepOf(rows, range_of(b)); });
+  } else if (order == SumOrder::kTests) {
+    const Padding padding(view.stage());
+    const auto tile = TileRanges(panel->contraction, panel->way, view.axes);
+    std::stable_partition(sums.begin(), sums.end(),
+                          [&](int axis) { return padding.IsTested(range_of(axis), tile); });
+  }
+  if (sums == before) return false;
+  panel->sum_order = order;
+  return true;
 }
 
 void FitPanel(const StageView& view, Panel* panel) {
   // Rows that are staged are contiguous in any order.
-  if (!panel->way.stage_rows) OrderSums(view.axes, panel);
+  if (!panel->way.stage_rows) OrderSums(view, SumOrder::kSteps, panel);
   Fitter(view, panel).Fit();
 }
 

@@ -17,13 +17,20 @@ namespace kiln::search {
 // The minimum number of terms for which a panel is packed, however small the cache is.
 inline constexpr int64_t kPanelTermsMin = 16;
 
+// The order of the loops of a sum.
+enum class SumOrder : uint8_t {
+  kKernel,  // as in the kernel
+  kSteps,   // the longest steps of the rows outermost, so that rows are read along memory
+  kTests,   // those outermost on which tested conditions depend (skip_padding)
+};
+
 // The way, and what follows from it within a thread.
 struct Panel {
   Contraction contraction;
   ContractionWay way;
-  int64_t terms = 1;          // the most that a panel has, unless kPanelTermsMin is more
-  int64_t unrolled = 1;       // terms of one step
-  bool sums_by_step = false;  // OrderSums was called
+  int64_t terms = 1;     // the most that a panel has, unless kPanelTermsMin is more
+  int64_t unrolled = 1;  // terms of one step
+  SumOrder sum_order = SumOrder::kKernel;
   int64_t outer_rows = 0;
   int64_t staged_rows = -1;
   bool lanes_first = false;  // tasks of lanes come before those of rows
@@ -48,9 +55,8 @@ SumBlocks CutSum(const std::vector<int>& reduce, int64_t terms, const ScheduleWr
 std::vector<schedule::StageOperand::Dimension> RowLayout(const Panel& panel,
                                                          const ScheduleWriter& axes);
 
-// Orders the loops of the sum so that the rows are read along memory. Returns whether that changed
-// anything.
-bool OrderSums(const ScheduleWriter& axes, Panel* panel);
+// Orders the loops of the sum. Returns whether that changed anything.
+bool OrderSums(const StageView& view, SumOrder order, Panel* panel);
 
 // Completes a way, as the heuristic does, by what fits the private cache, which is divided: a
 // quarter for the panel, a quarter for sums, half for staged rows.

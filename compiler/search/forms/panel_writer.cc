@@ -48,6 +48,7 @@ class PanelWriter {
     writer_.Order(number_, order);
     StagePanel();
     if (panel_.staged_rows >= 0) StageRows();
+    if (way_.skips_padding) writer_.Skip(number_);
   }
 
  private:

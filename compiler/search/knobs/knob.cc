@@ -44,7 +44,10 @@ constexpr KnobRow kKnobRows[] = {
      "terms of the sum for which factors are packed or staged, or between visits to partial sums"},
     {Knob::kUnrolledTerms, "unrolled_terms", KnobKind::kNumber, "terms of the sum in one step"},
     {Knob::kSumOrder, "sum_order", KnobKind::kNumber,
-     "0: the loops of the sum as in the kernel; 1: the longest steps of the rows outermost"},
+     "0: the loops of the sum as in the kernel; 1: the longest steps of the rows outermost; 2: the "
+     "loops outermost on which tests for padding depend"},
+    {Knob::kSkipPadding, "skip_padding", KnobKind::kNumber,
+     "1: terms whose factor is padding for a whole tile are left out"},
     {Knob::kInstructionTerms, "instruction_terms", KnobKind::kNumber,
      "terms that one matrix instruction adds up"},
     {Knob::kPartialSums, "partial_sums", KnobKind::kNumber,

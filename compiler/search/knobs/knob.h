@@ -57,6 +57,7 @@ enum class Knob : uint8_t {
   kTerms,
   kUnrolledTerms,
   kSumOrder,
+  kSkipPadding,
   kInstructionTerms,
   kPartialSums,
   kUnrollSum,

@@ -12,6 +12,7 @@
 #include "compiler/kernel/index_sum.h"
 #include "compiler/schedule/apply/apply.h"
 #include "compiler/schedule/loop_program.h"
+#include "compiler/search/contraction/padding.h"
 #include "compiler/search/stage/cost.h"
 #include "proto/check/check.h"
 
@@ -109,7 +110,7 @@ bool IsExpensive(Op op) {
 
 // A loop around a statement, outermost first.
 struct Around {
-  const Node* range = nullptr;
+  const Node* range = nullptr;  // null: a branch, taken in a share of the iterations
   double extent = 1;
   LoopKind kind = LoopKind::kSerial;
 };
@@ -207,8 +208,13 @@ class FeatureCounter {
     if (const auto* loop = std::get_if<schedule::Loop>(&statement.node)) {
       VisitLoop(*loop, around, copies);
     } else if (const auto* branch = std::get_if<schedule::Branch>(&statement.node)) {
-      // The first is the usual one: whole tiles.
+      // A branch without another way skips padding (schedule/directives/skip.h). Of others, the
+      // first way is the usual one: whole tiles.
+      const bool skips = branch->else_body.empty();
+      const double share = skips ? HeldShare({&branch->condition, 1}) : 1;
+      if (share < 1) around->push_back({nullptr, share, LoopKind::kSerial});
       VisitAll(branch->then_body, around, copies);
+      if (share < 1) around->pop_back();
     } else if (const auto* store = std::get_if<schedule::Store>(&statement.node)) {
       VisitStore(*store, *around, copies);
     } else if (const auto* reduce = std::get_if<schedule::ThreadReduce>(&statement.node)) {

@@ -75,6 +75,8 @@ void ScheduleWriter::Stage(schedule::StageOperand directive) {
 
 void ScheduleWriter::Stream(int stage) { schedule_.directives.push_back(schedule::Stream{stage}); }
 
+void ScheduleWriter::Skip(int stage) { schedule_.directives.push_back(schedule::Skip{stage}); }
+
 void ScheduleWriter::Prefetch(schedule::Prefetch directive) {
   schedule_.directives.push_back(directive);
 }

@@ -49,6 +49,7 @@ class ScheduleWriter {
   void Order(int stage, std::vector<int> axes);
   void Stage(schedule::StageOperand directive);
   void Stream(int stage);
+  void Skip(int stage);
   void Prefetch(schedule::Prefetch directive);
 
   // Fuses adjacent `axes` wherever they are contiguous in the whole kernel.

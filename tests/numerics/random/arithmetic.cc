@@ -19,7 +19,7 @@ Value Generator::Positive(const Value& x) {
 }
 
 // In a sum of products the padding after one factor counts as zero, and the other factor is not
-// guarded: an infinity gives NaN there (kernel/expression.h). Stored products are padded with
+// guarded: an infinity may give NaN there (kernel/expression.h). Stored products are padded with
 // zeros, no matter what they are.
 const Node* Generator::Fenced(const Node* product) {
   return options_.special ? builder_.Contiguous(product) : product;

@@ -92,8 +92,8 @@ def _clip(x, min=-jnp.inf, max=jnp.inf):
     return jnp.where(x < min, min, jnp.where(x > max, max, x)).astype(x.dtype)
 
 
-# Padding is 0, which times NaN or an infinity is NaN; JAX does not multiply it.
-ZEROS_COUNT = {kind: "zeros around and between elements are multiplied" for kind in ("nan", "inf")}
+# Padding is 0, which times NaN or an infinity is NaN where it is multiplied; JAX does not multiply it.
+ZEROS_COUNT = {kind: "zeros around and between elements may be multiplied" for kind in ("nan", "inf")}
 
 
 def distinct(generator, shape):
