@@ -48,6 +48,9 @@ class Reader:
                 return number
         raise AssertionError("a Number has more than 10 bytes")
 
+    def numbers(self) -> list[int]:
+        return [self.number() for _ in range(self.number())]
+
     def signed(self) -> int:
         number = self.number()
         return -(number + 1) // 2 if number & 1 else number // 2
