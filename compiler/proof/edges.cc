@@ -14,9 +14,9 @@ using ir::Op;
 
 namespace {
 
-constexpr int kRoundsEach = 4;
+constexpr int kRoundsEach = 3;
 // Points that are tried for one edge.
-constexpr int kTries = 200;
+constexpr int kTries = 80;
 
 std::vector<const Node*> ReducesOf(const kernel::Stage& stage) {
   std::vector<const Node*> roots, reduces;
