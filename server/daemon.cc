@@ -54,10 +54,13 @@
 #include "server/state/folder_lock.h"
 #include "server/tuner/cost_samples.h"
 #include "server/tuner/idle_tuner.h"
+#include "server/tuner/rooflines.h"
 #include "server/tuner/setting_store.h"
 #include "server/tuner/trial_runner.h"
 #include "server/tuner/tuner.h"
 #include "server/upkeep.h"
+#include "server/web/page_files.h"
+#include "server/web/site.h"
 
 namespace kiln {
 namespace {
@@ -163,6 +166,8 @@ struct Daemon::Implementation {
   // there must not become those of a newly added user with `role`. Without system_users, only
   // admins' accounts may; an added admin could access their sessions anyway.
   bool MayUseSocket(const std::string& name, auth::Role role) const;
+  // Makes the web view, unless it is switched off or was not built.
+  void MakeWebView();
   absl::Status ServeMetrics();
   // Whether the daemon has only one user, shared by everyone on the machine.
   bool IsForEverybody() const;
@@ -198,6 +203,7 @@ struct Daemon::Implementation {
   std::unique_ptr<rpc::Access> access;
   std::unique_ptr<cache::KernelCache> kernel_cache;
   std::unique_ptr<tuner::SettingStore> settings;
+  std::unique_ptr<tuner::Rooflines> rooflines;
   std::unique_ptr<tuner::CostSamples> samples;
   // Null: kernels are compiled in this process.
   std::unique_ptr<workers::Pool> compile_workers;
@@ -228,6 +234,7 @@ struct Daemon::Implementation {
   std::unique_ptr<sessions::Restorer> restorer;
   std::unique_ptr<rpc::Server> server;
   std::unique_ptr<relay::TlsReloader> metrics_tls;
+  std::unique_ptr<web::Site> web_view;         // null: there is none
   std::unique_ptr<scrape::Endpoint> endpoint;  // null: no metrics are served
   int metrics_port = 0;
   std::unique_ptr<Upkeep> upkeep;
@@ -331,6 +338,7 @@ void Daemon::Implementation::MakeKernelCache() {
 void Daemon::Implementation::MakeSettingStore() {
   settings = std::make_unique<tuner::SettingStore>(
       tuner::SettingStore::Options{.folder = config.cache_folder, .now = clock.wall});
+  rooflines = std::make_unique<tuner::Rooflines>(*settings);
   samples = std::make_unique<tuner::CostSamples>(
       tuner::CostSamples::Options{.folder = config.cache_folder, .now = clock.wall});
 }
@@ -501,7 +509,8 @@ void Daemon::Implementation::FillServiceParts() {
                             tunings.get(),
                             settings.get(),
                             audit.get(),
-                            static_cast<uint32_t>(config.tuning_seconds_limit)};
+                            static_cast<uint32_t>(config.tuning_seconds_limit),
+                            rooflines.get()};
   rpc::AdminServiceParts& admin = service_parts.admin;
   static_cast<rpc::ServiceParts&>(admin) = common;
   admin.programs = programs.get();
@@ -578,6 +587,25 @@ absl::Status Daemon::Implementation::Serve() {
   return ServeMetrics();
 }
 
+void Daemon::Implementation::MakeWebView() {
+  if (!config.metrics_web) return;
+  if (web::PageFiles().empty()) {
+    return log::Info("no_web_view", {{"why",
+                                      "kilnd was built without the packages libjs-d3 and "
+                                      "python3-xstatic-dagre"}});
+  }
+  // Accounts of the system and owners of certificates may be users of a daemon that knows no one.
+  const bool may_be_open = !config.system_users && config.tls_client_ca.empty();
+  const rpc::Entrance entrance = may_be_open ? rpc::Entrance::kView : rpc::Entrance::kTls;
+  web_view = std::make_unique<web::Site>(
+      web::Site::Options{.parts = {.devices = &service_parts.devices,
+                                   .programs = &service_parts.programs,
+                                   .admin = &service_parts.admin},
+                         .access = access.get(),
+                         .listener = access->AddListener(entrance).number,
+                         .is_open = [this] { return IsForEverybody(); }});
+}
+
 absl::Status Daemon::Implementation::ServeMetrics() {
   if (config.metrics_listen.empty()) return absl::OkStatus();
   const bool has_tls = !config.tls_certificate.empty() && !config.metrics_plain_http;
@@ -590,11 +618,18 @@ absl::Status Daemon::Implementation::ServeMetrics() {
       relay::Protocol::kHttp1);
   if (!tls.ok()) return tls.status();
   metrics_tls = *std::move(tls);
+  MakeWebView();
+  scrape::Pages pages;
+  if (web_view)
+    pages = [this](const auto& request, const auto& reply) {
+      return web_view->Respond(request, reply);
+    };
   auto started =
       scrape::Endpoint::Start({.address = config.metrics_listen,
                                .text = [this] { return metrics.Text(); },
                                .allow = [this](const auto& token) { return MayScrape(token); },
                                .why_not_ready = [this] { return WhyNotReady(); },
+                               .pages = std::move(pages),
                                .tls = [this] { return metrics_tls->current(); },
                                .steady_now = clock.steady});
   if (!started.ok()) return started.status();

@@ -30,6 +30,7 @@ struct Config {
   std::vector<std::string> listen;  // "unix:PATH" or "host:port"
   std::string metrics_listen;       // "host:port"; empty: no metrics
   bool metrics_plain_http = false;
+  bool metrics_web = true;
   std::string cache_folder;
   int64_t cache_limit_bytes = int64_t{4} << 30;
   std::string state_folder;

@@ -17,7 +17,7 @@ constexpr int64_t kHostMemoryMin = 16 << 20;
 
 constexpr Section kSections[] = {
     {"", "Before all tables of the file."},
-    {"metrics", "The HTTP server that Prometheus scrapes."},
+    {"metrics", "The HTTP server that Prometheus scrapes, and that has the web view."},
     {"cache", "Compiled kernels on disk."},
     {"state", "Persistent data that is not a cache: users, limits, sessions."},
     {"auth", "Who is a user."},
@@ -64,6 +64,11 @@ constexpr Key kKeys[] = {
      .flag = "metrics_plain_http",
      .member = &Config::metrics_plain_http,
      .meaning = "Serves /metrics over HTTP even if there is TLS, on a loopback address only."},
+    {.path = "metrics.web",
+     .flag = "metrics_web",
+     .member = &Config::metrics_web,
+     .meaning = "Serves the web view at /web/ of the same address: devices, users, programs and "
+                "kernels, for callers with a token where /metrics needs one."},
     {.path = "cache.folder",
      .flag = "cache_dir",
      .member = &Config::cache_folder,

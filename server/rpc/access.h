@@ -31,6 +31,9 @@ enum class Entrance {
   kTls,          // a token is needed
   kCertificate,  // TLS has verified a certificate, which names the user
   kPeer,         // a Unix socket: the system reports the user
+  // The web view, read-only: open to all as "local", who sees everything as on /metrics, while the
+  // daemon has no users; then a token is needed.
+  kView,
 };
 
 // Thread-safe. A call with a token belongs to the token's user, at every entrance. A call whose

@@ -9,6 +9,7 @@
 #include "kiln/v1/admin.grpc.pb.h"
 #include "server/errors/errors.h"
 #include "server/rpc/messages/status.h"
+#include "server/rpc/services/answers.h"
 #include "server/rpc/services/bounded_method.h"
 #include "server/rpc/services/quotas.h"
 #include "server/rpc/services/services.h"
@@ -124,6 +125,12 @@ class AuditWatch : public Watch<v1::AuditEvent> {
   int64_t last_ = 0;
   std::deque<auth::AuditEvent> waiting_;
 };
+
+double WeightOf(const AdminServiceParts& parts, const std::string& user) {
+  const quota::Limits limits = parts.limits->LimitsOf(user);
+  const int64_t weight = limits[quota::Resource::kWeight];
+  return static_cast<double>(weight > 0 ? weight : quota::kUsualWeight) / quota::kUsualWeight;
+}
 
 // For each user.
 constexpr size_t kSlowCallsWaitingMax = 64;
@@ -327,21 +334,7 @@ class AdminService final : public v1::AdminService::CallbackService {
                                 v1::ListUsersResponse* response) override {
     const auto caller = parts_.access->Caller(*context);
     if (!caller.ok()) return Reply(parts_, context, caller.status());
-    std::map<std::string, v1::User> users;
-    for (const auth::StoredUser& user : parts_.users->store().List()) Fill(user, &users[user.name]);
-    for (const auto& user : parts_.registry->ListUsers()) {
-      v1::User* proto = &users[user->name];
-      proto->set_name(user->name);
-      proto->set_weight(user->weight);
-      proto->set_memory_bytes(static_cast<uint64_t>(user->account->bytes()));
-    }
-    for (const sessions::Usage& usage : sessions::ListUsage(*parts_.registry))
-      AddUse(usage, &users[usage.user]);
-    for (auto& [name, user] : users) {
-      // For a user without sessions: the share they will have.
-      if (user.weight() == 0) user.set_weight(WeightOf(name));
-      if (caller->sees_all() || name == caller->user) *response->add_users() = std::move(user);
-    }
+    rpc::ListUsers(parts_, *caller, response);
     return ReplyCharged(parts_, context, *caller, absl::OkStatus(), response);
   }
 
@@ -412,11 +405,6 @@ class AdminService final : public v1::AdminService::CallbackService {
     if (!is_queued) reactor->Answer(parts_, *user, TooManySlowCalls(), response);
     return reactor;
   }
-  double WeightOf(const std::string& user) const {
-    const quota::Limits limits = parts_.limits->LimitsOf(user);
-    const int64_t weight = limits[quota::Resource::kWeight];
-    return static_cast<double>(weight > 0 ? weight : quota::kUsualWeight) / quota::kUsualWeight;
-  }
   // Ends a call with an effect on others, and audits it. `caller` is the principal at the begin of
   // the call, since callers who revoke themselves have none at its end.
   ServerUnaryReactor* Audited(CallbackServerContext* context, const auth::Principal& caller,
@@ -430,6 +418,25 @@ class AdminService final : public v1::AdminService::CallbackService {
 };
 
 }  // namespace
+
+void ListUsers(const AdminServiceParts& parts, const auth::Principal& caller,
+               v1::ListUsersResponse* response) {
+  std::map<std::string, v1::User> users;
+  for (const auth::StoredUser& user : parts.users->store().List()) Fill(user, &users[user.name]);
+  for (const auto& user : parts.registry->ListUsers()) {
+    v1::User* proto = &users[user->name];
+    proto->set_name(user->name);
+    proto->set_weight(user->weight);
+    proto->set_memory_bytes(static_cast<uint64_t>(user->account->bytes()));
+  }
+  for (const sessions::Usage& usage : sessions::ListUsage(*parts.registry))
+    AddUse(usage, &users[usage.user]);
+  for (auto& [name, user] : users) {
+    // For a user without sessions: the share they will have.
+    if (user.weight() == 0) user.set_weight(WeightOf(parts, name));
+    if (caller.sees_all() || name == caller.user) *response->add_users() = std::move(user);
+  }
+}
 
 std::unique_ptr<grpc::Service> MakeAdminService(const AdminServiceParts& parts) {
   return std::make_unique<AdminService>(parts);

@@ -5,6 +5,7 @@
 #include "kiln/v1/device.grpc.pb.h"
 #include "proto/text/printable.h"
 #include "server/rpc/messages/status.h"
+#include "server/rpc/services/answers.h"
 #include "server/rpc/services/bounded_method.h"
 #include "server/rpc/services/services.h"
 #include "server/rpc/services/watch.h"
@@ -89,14 +90,7 @@ class DeviceService final : public v1::DeviceService::CallbackService {
   grpc::ServerUnaryReactor* ListDevices(CallbackServerContext* context,
                                         const v1::ListDevicesRequest* request,
                                         v1::ListDevicesResponse* response) override {
-    for (runtime::ManagedDevice* device : parts_.devices)
-      *response->add_devices() = Describe(*device, parts_.clock.steady());
-    for (const runtime::DriverReport& report : parts_.drivers) {
-      v1::Driver* driver = response->add_drivers();
-      driver->set_name(report.driver);
-      driver->set_devices(static_cast<uint32_t>(report.devices));
-      driver->set_why_not_more(Printable(report.why_not_more));
-    }
+    rpc::ListDevices(parts_, response);
     auto* reactor = context->DefaultReactor();
     reactor->Finish(grpc::Status::OK);
     return reactor;
@@ -115,6 +109,17 @@ class DeviceService final : public v1::DeviceService::CallbackService {
 };
 
 }  // namespace
+
+void ListDevices(const DeviceServiceParts& parts, v1::ListDevicesResponse* response) {
+  for (runtime::ManagedDevice* device : parts.devices)
+    *response->add_devices() = Describe(*device, parts.clock.steady());
+  for (const runtime::DriverReport& report : parts.drivers) {
+    v1::Driver* driver = response->add_drivers();
+    driver->set_name(report.driver);
+    driver->set_devices(static_cast<uint32_t>(report.devices));
+    driver->set_why_not_more(Printable(report.why_not_more));
+  }
+}
 
 std::unique_ptr<grpc::Service> MakeDeviceService(const DeviceServiceParts& parts) {
   return std::make_unique<DeviceService>(parts);

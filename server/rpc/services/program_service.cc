@@ -1,5 +1,6 @@
 #include <algorithm>
 #include <cstddef>
+#include <map>
 #include <memory>
 #include <utility>
 
@@ -8,6 +9,7 @@
 #include "server/errors/errors.h"
 #include "server/rpc/messages/graph_source.h"
 #include "server/rpc/messages/status.h"
+#include "server/rpc/services/answers.h"
 #include "server/rpc/services/bounded_method.h"
 #include "server/rpc/services/services.h"
 #include "server/rpc/services/tune_call.h"
@@ -57,37 +59,6 @@ void Fill(const ProgramServiceParts& parts, const auth::Principal& caller,
   proto->set_sessions(sessions);
 }
 
-// Values that depend on other users are only shown to callers who see everything: how often others'
-// runs were timed, how long they took, and whether another user had already compiled the kernel.
-void Fill(const compiler::CompiledKernel& kernel, const runtime::KernelTimes& times, int64_t runs,
-          bool sees_all, v1::Kernel* proto) {
-  proto->set_name(kernel.image.name);
-  proto->set_digest(kernel.digest);
-  proto->set_flops(static_cast<uint64_t>(kernel.image.flops));
-  proto->set_bytes(static_cast<uint64_t>(kernel.image.bytes));
-  proto->set_samples(static_cast<uint64_t>(std::min(times.samples, runs)));
-  if (times.samples > 0 && runs > 0) {
-    proto->set_seconds_median(times.median_seconds);
-    proto->set_seconds_min(times.lowest_seconds);
-    proto->set_cold(times.is_cold);
-  }
-  proto->set_launches(static_cast<uint32_t>(times.launches));
-  if (!sees_all) return;
-  proto->set_from_cache(kernel.from_cache);
-  proto->set_compile_seconds(kernel.compile_seconds);
-}
-
-// Returns the programs that the caller may see: users see only those that they use
-// (Principal::sees_all); the daemon's own are not included.
-std::vector<std::shared_ptr<runtime::Program>> VisiblePrograms(const ProgramServiceParts& parts,
-                                                               const auth::Principal& caller) {
-  auto programs = parts.programs->List();
-  std::erase_if(programs, [&](const auto& program) {
-    return caller.sees_all() ? !program->has_users() : !program->UseBy(caller.user);
-  });
-  return programs;
-}
-
 // Sets what the search has measured, if the kernel's setting is still the stored one and is used.
 void FillTimes(tuner::SettingStore& settings, const runtime::Program& program, size_t i,
                v1::Kernel* proto) {
@@ -101,72 +72,11 @@ void FillTimes(tuner::SettingStore& settings, const runtime::Program& program, s
   proto->set_seconds_tuned(stored->seconds_after);
 }
 
-// Sets the roofline, once a tuning has measured the device.
-void FillRoofline(tuner::SettingStore& settings, const compiler::CompiledKernel& kernel,
-                  const runtime::ManagedDevice& device, v1::Kernel* proto) {
-  const auto rates = settings.FindRates(device.info().target.HardwareKey());
-  if (!rates) return;
-  const tuner::Roofline roofline = tuner::RooflineOf(kernel.ir, *rates);
+// Sets the roofline, if one is known that the measured time does not beat.
+void FillRoofline(const tuner::Roofline& roofline, v1::Kernel* proto) {
   if (roofline.seconds <= 0 || tuner::IsBeaten(roofline, proto->seconds_median())) return;
   proto->set_roofline_seconds(roofline.seconds);
   proto->set_roofline_limit(std::string(tuner::LimitName(roofline.limit)));
-}
-
-absl::Status Explain(const ProgramServiceParts& parts, const auth::Principal& caller,
-                     const v1::ExplainProgramRequest& request,
-                     v1::ExplainProgramResponse* response) {
-  auto program = runtime::FindByPrefix(VisiblePrograms(parts, caller), request.digest());
-  if (!program.ok()) return program.status();
-  const compiler::CompiledProgram& compiled = (*program)->compiled();
-  Fill(parts, caller, *program, response->mutable_program());
-  response->set_graph(compiled.graph_text);
-  response->set_partition(compiled.partition_text);
-  response->set_queue(runtime::QueueText(**program));
-  for (const compiler::PassReport& pass : compiled.passes) {
-    v1::PassReport* proto = response->add_passes();
-    proto->set_pass(pass.pass);
-    if (caller.sees_all()) proto->set_seconds(pass.seconds);
-    proto->set_disabled(pass.disabled);
-    proto->set_text(pass.text);
-  }
-  const std::shared_ptr<runtime::FirstCall>& first_call = (*program)->first_call();
-  if (caller.sees_all() && first_call && first_call->has_ended()) {
-    for (const runtime::FirstCall::Part& part : first_call->parts()) {
-      v1::FirstCallPart* proto = response->add_first_call();
-      proto->set_name(part.name);
-      proto->set_seconds(absl::ToDoubleSeconds(part.time));
-      proto->set_page_faults(static_cast<uint64_t>(part.page_faults));
-    }
-  }
-  const std::vector<runtime::KernelTimes> times = (*program)->kernel_times();
-  const int64_t runs = UseOf(**program, caller).runs;
-  for (size_t i = 0; i < compiled.kernels.size(); ++i) {
-    const compiler::CompiledKernel& kernel = compiled.kernels[i];
-    v1::Kernel* proto = response->add_kernels();
-    Fill(kernel, times[i], runs, caller.sees_all(), proto);
-    proto->set_ir(kernel.ir);
-    proto->set_schedule(kernel.schedule);
-    proto->set_refused_schedule(kernel.refused_schedule);
-    proto->set_refusal(kernel.refusal);
-    proto->set_setting(kernel.setting);
-    proto->set_setting_refusal(kernel.setting_refusal);
-    proto->set_setting_ignored(kernel.setting_ignored);
-    FillTimes(*parts.settings, **program, i, proto);
-    FillRoofline(*parts.settings, kernel, (*program)->device_of_kernel(i), proto);
-    // Generated on request only, since it is rarely needed.
-    if (kernel.source) {
-      auto source = kernel.source();
-      if (!source.ok()) return source.status();
-      proto->set_source(*source);
-    }
-    if (!request.with_assembly()) continue;
-    const drivers::Target& target = (*program)->device_of_kernel(i).info().target;
-    auto assembly = kernel.assembly.empty() ? parts.disassemble(kernel.image, target)
-                                            : absl::StatusOr<std::string>(kernel.assembly);
-    if (!assembly.ok()) return assembly.status();
-    proto->set_assembly(*assembly);
-  }
-  return absl::OkStatus();
 }
 
 void AddFirstCalls(const sessions::Session& session, v1::ListFirstCallsResponse* response) {
@@ -181,16 +91,18 @@ void AddFirstCalls(const sessions::Session& session, v1::ListFirstCallsResponse*
   }
 }
 
-// For each user.
-constexpr size_t kExplanationsWaitingMax = 64;
-
-absl::Status TooManyExplanations() {
-  return errors::WithReason(absl::ResourceExhaustedError(absl::StrCat(
-                                kExplanationsWaitingMax,
-                                " explanations that you requested are waiting, which is the limit "
-                                "of a user; try again when some are answered")),
-                            "TOO_MANY_EXPLANATIONS",
-                            {{"limit", absl::StrCat(kExplanationsWaitingMax)}});
+absl::Status Explain(const ProgramServiceParts& parts, const auth::Principal& caller,
+                     const v1::ExplainProgramRequest& request,
+                     v1::ExplainProgramResponse* response) {
+  const auto program = runtime::FindByPrefix(VisiblePrograms(parts, caller), request.digest());
+  if (!program.ok()) return program.status();
+  ExplainWithoutKernels(parts, caller, *program, response);
+  const KernelTexts texts = {.source = true, .assembly = request.with_assembly()};
+  for (const ListedKernel& kernel : KernelsOf(*program, caller)) {
+    absl::Status status = ExplainKernel(parts, caller, kernel, texts, response->add_kernels());
+    if (!status.ok()) return status;
+  }
+  return absl::OkStatus();
 }
 
 void FillTuning(uint64_t id, const tuner::TuningInfo& info,
@@ -232,8 +144,7 @@ class ProgramService final : public v1::ProgramService::CallbackService {
                                    v1::ListProgramsResponse* response) override {
     const auto caller = parts_.access->Caller(*context);
     if (!caller.ok()) return Reply(parts_, context, caller.status());
-    for (const auto& program : VisiblePrograms(parts_, *caller))
-      Fill(parts_, *caller, program, response->add_programs());
+    rpc::ListPrograms(parts_, *caller, response);
     return ReplyCharged(parts_, context, *caller, absl::OkStatus(), response);
   }
 
@@ -302,20 +213,10 @@ class ProgramService final : public v1::ProgramService::CallbackService {
                                   v1::ListKernelsResponse* response) override {
     const auto caller = parts_.access->Caller(*context);
     if (!caller.ok()) return Reply(parts_, context, caller.status());
-    auto programs = VisiblePrograms(parts_, *caller);
-    if (!request->program_digest().empty()) {
-      auto program = runtime::FindByPrefix(programs, request->program_digest());
-      if (!program.ok()) return Reply(parts_, context, program.status());
-      programs = {*program};
-    }
-    for (const auto& program : programs) {
-      const auto times = program->kernel_times();
-      const int64_t runs = UseOf(*program, *caller).runs;
-      for (size_t i = 0; i < times.size(); ++i) {
-        Fill(program->compiled().kernels[i], times[i], runs, caller->sees_all(),
-             response->add_kernels());
-      }
-    }
+    const auto kernels = rpc::ListKernels(parts_, *caller, request->program_digest());
+    if (!kernels.ok()) return Reply(parts_, context, kernels.status());
+    for (const ListedKernel& kernel : *kernels)
+      FillKernel(kernel, caller->sees_all(), response->add_kernels());
     return ReplyCharged(parts_, context, *caller, absl::OkStatus(), response);
   }
 
@@ -325,8 +226,7 @@ class ProgramService final : public v1::ProgramService::CallbackService {
     const auto caller = parts_.access->Caller(*context);
     if (!caller.ok()) return Reply(parts_, context, caller.status());
     if (request->session_id().empty()) {
-      for (const auto& session : VisibleSessions(parts_, *caller))
-        AddFirstCalls(*session, response);
+      rpc::ListFirstCalls(parts_, *caller, response);
     } else {
       auto session = FindSession(parts_, caller, request->session_id());
       if (!session.ok()) return Reply(parts_, context, session.status());
@@ -394,6 +294,153 @@ class ProgramService final : public v1::ProgramService::CallbackService {
 };
 
 }  // namespace
+
+void ListPrograms(const ProgramServiceParts& parts, const auth::Principal& caller,
+                  v1::ListProgramsResponse* response) {
+  for (const auto& program : VisiblePrograms(parts, caller))
+    Fill(parts, caller, program, response->add_programs());
+}
+
+void ListFirstCalls(const ProgramServiceParts& parts, const auth::Principal& caller,
+                    v1::ListFirstCallsResponse* response) {
+  for (const auto& session : VisibleSessions(parts, caller)) AddFirstCalls(*session, response);
+}
+
+std::vector<std::shared_ptr<runtime::Program>> VisiblePrograms(const ProgramServiceParts& parts,
+                                                               const auth::Principal& caller) {
+  auto programs = parts.programs->List();
+  std::erase_if(programs, [&](const auto& program) {
+    return caller.sees_all() ? !program->has_users() : !program->UseBy(caller.user);
+  });
+  return programs;
+}
+
+std::vector<ListedKernel> KernelsOf(const std::shared_ptr<runtime::Program>& program,
+                                    const auth::Principal& caller) {
+  const std::vector<runtime::KernelTimes> times = program->kernel_times();
+  const int64_t runs = UseOf(*program, caller).runs;
+  std::vector<ListedKernel> kernels;
+  for (size_t i = 0; i < times.size(); ++i) kernels.push_back({program, i, times[i], runs});
+  return kernels;
+}
+
+absl::StatusOr<std::vector<ListedKernel>> ListKernels(const ProgramServiceParts& parts,
+                                                      const auth::Principal& caller,
+                                                      const std::string& digest) {
+  auto programs = VisiblePrograms(parts, caller);
+  if (!digest.empty()) {
+    auto program = runtime::FindByPrefix(programs, digest);
+    if (!program.ok()) return program.status();
+    programs = {*std::move(program)};
+  }
+  std::vector<ListedKernel> kernels;
+  for (const auto& program : programs) {
+    for (ListedKernel& kernel : KernelsOf(program, caller)) kernels.push_back(std::move(kernel));
+  }
+  return kernels;
+}
+
+// Values that depend on other users are only shown to callers who see everything: how often others'
+// runs were timed, how long they took, and whether another user had already compiled the kernel.
+void FillKernel(const ListedKernel& listed, bool sees_all, v1::Kernel* proto) {
+  const compiler::CompiledKernel& kernel = listed.compiled();
+  const runtime::KernelTimes& times = listed.times;
+  proto->set_name(kernel.image.name);
+  proto->set_digest(kernel.digest);
+  proto->set_flops(static_cast<uint64_t>(kernel.image.flops));
+  proto->set_bytes(static_cast<uint64_t>(kernel.image.bytes));
+  proto->set_samples(static_cast<uint64_t>(std::min(times.samples, listed.runs)));
+  if (times.samples > 0 && listed.runs > 0) {
+    proto->set_seconds_median(times.median_seconds);
+    proto->set_seconds_min(times.lowest_seconds);
+    proto->set_cold(times.is_cold);
+  }
+  proto->set_launches(static_cast<uint32_t>(times.launches));
+  if (!sees_all) return;
+  proto->set_from_cache(kernel.from_cache);
+  proto->set_compile_seconds(kernel.compile_seconds);
+}
+
+std::vector<tuner::Roofline> RooflinesOf(const ProgramServiceParts& parts,
+                                         absl::Span<const ListedKernel> kernels) {
+  std::map<const runtime::ManagedDevice*, std::string> hardware;
+  std::vector<tuner::Rooflines::Kernel> wanted;
+  for (const ListedKernel& kernel : kernels) {
+    const runtime::ManagedDevice& device = kernel.program->device_of_kernel(kernel.number);
+    const auto [known, is_new] = hardware.try_emplace(&device);
+    if (is_new) known->second = device.info().target.HardwareKey();
+    wanted.push_back({kernel.compiled().digest, &kernel.compiled().ir, known->second});
+  }
+  return parts.rooflines->Of(wanted);
+}
+
+void FillListedKernel(const ListedKernel& kernel, const tuner::Roofline& roofline, bool sees_all,
+                      v1::Kernel* proto) {
+  FillKernel(kernel, sees_all, proto);
+  FillRoofline(roofline, proto);
+}
+
+void ExplainWithoutKernels(const ProgramServiceParts& parts, const auth::Principal& caller,
+                           const std::shared_ptr<runtime::Program>& program,
+                           v1::ExplainProgramResponse* response) {
+  const compiler::CompiledProgram& compiled = program->compiled();
+  Fill(parts, caller, program, response->mutable_program());
+  response->set_graph(compiled.graph_text);
+  response->set_partition(compiled.partition_text);
+  response->set_queue(runtime::QueueText(*program));
+  for (const compiler::PassReport& pass : compiled.passes) {
+    v1::PassReport* proto = response->add_passes();
+    proto->set_pass(pass.pass);
+    if (caller.sees_all()) proto->set_seconds(pass.seconds);
+    proto->set_disabled(pass.disabled);
+    proto->set_text(pass.text);
+  }
+  const std::shared_ptr<runtime::FirstCall>& first_call = program->first_call();
+  if (!caller.sees_all() || !first_call || !first_call->has_ended()) return;
+  for (const runtime::FirstCall::Part& part : first_call->parts()) {
+    v1::FirstCallPart* proto = response->add_first_call();
+    proto->set_name(part.name);
+    proto->set_seconds(absl::ToDoubleSeconds(part.time));
+    proto->set_page_faults(static_cast<uint64_t>(part.page_faults));
+  }
+}
+
+absl::Status ExplainKernel(const ProgramServiceParts& parts, const auth::Principal& caller,
+                           const ListedKernel& listed, KernelTexts texts, v1::Kernel* proto) {
+  const compiler::CompiledKernel& kernel = listed.compiled();
+  const runtime::ManagedDevice& device = listed.program->device_of_kernel(listed.number);
+  FillKernel(listed, caller.sees_all(), proto);
+  proto->set_ir(kernel.ir);
+  proto->set_schedule(kernel.schedule);
+  proto->set_refused_schedule(kernel.refused_schedule);
+  proto->set_refusal(kernel.refusal);
+  proto->set_setting(kernel.setting);
+  proto->set_setting_refusal(kernel.setting_refusal);
+  proto->set_setting_ignored(kernel.setting_ignored);
+  FillTimes(*parts.settings, *listed.program, listed.number, proto);
+  FillRoofline(RooflinesOf(parts, {&listed, 1}).front(), proto);
+  // Generated on request only, since it is rarely needed.
+  if (texts.source && kernel.source) {
+    auto source = kernel.source();
+    if (!source.ok()) return source.status();
+    proto->set_source(*std::move(source));
+  }
+  if (!texts.assembly) return absl::OkStatus();
+  auto assembly = kernel.assembly.empty() ? parts.disassemble(kernel.image, device.info().target)
+                                          : absl::StatusOr<std::string>(kernel.assembly);
+  if (!assembly.ok()) return assembly.status();
+  proto->set_assembly(*std::move(assembly));
+  return absl::OkStatus();
+}
+
+absl::Status TooManyExplanations() {
+  return errors::WithReason(absl::ResourceExhaustedError(absl::StrCat(
+                                kExplanationsWaitingMax,
+                                " explanations that you requested are waiting, which is the limit "
+                                "of a user; try again when some are answered")),
+                            "TOO_MANY_EXPLANATIONS",
+                            {{"limit", absl::StrCat(kExplanationsWaitingMax)}});
+}
 
 std::unique_ptr<grpc::Service> MakeProgramService(const ProgramServiceParts& parts) {
   return std::make_unique<ProgramService>(parts);

@@ -33,6 +33,7 @@
 #include "server/runtime/device/driver_report.h"
 #include "server/runtime/device/managed_device.h"
 #include "server/sessions/registry.h"
+#include "server/tuner/rooflines.h"
 #include "server/tuner/setting_store.h"
 #include "server/tuner/tuner.h"
 
@@ -86,6 +87,7 @@ struct ProgramServiceParts : ServiceParts {
   auth::AuditLog* audit = nullptr;
   // Of one tuning that a user asks for.
   uint32_t tuning_seconds_max = 3600;
+  tuner::Rooflines* rooflines = nullptr;
 };
 struct AdminServiceParts : ServiceParts {
   runtime::ProgramCache* programs = nullptr;

@@ -1,0 +1,28 @@
+// Which launches of a program read what which others wrote.
+#ifndef KILN_SERVER_RUNTIME_PROGRAM_LAUNCH_GRAPH_H_
+#define KILN_SERVER_RUNTIME_PROGRAM_LAUNCH_GRAPH_H_
+
+#include <cstdint>
+#include <vector>
+
+#include "compiler/compiler.h"
+
+namespace kiln::runtime {
+
+// A launch reads bytes that an earlier one wrote last. Both are indices into
+// CompiledProgram::calls.
+struct LaunchEdge {
+  int from = 0;
+  int to = 0;
+  int64_t bytes = 0;  // of all of its arguments together; counts a byte once for each argument
+
+  bool operator==(const LaunchEdge&) const = default;
+};
+
+// Returns the edges by `to`, then `from`. What a launch reads of another device of its group counts
+// as what this device wrote there, since all devices of a group run the same launches.
+std::vector<LaunchEdge> LaunchEdges(const compiler::CompiledProgram& program);
+
+}  // namespace kiln::runtime
+
+#endif  // KILN_SERVER_RUNTIME_PROGRAM_LAUNCH_GRAPH_H_
