@@ -33,7 +33,7 @@ absl::StatusOr<std::optional<Request>> ParseRequest(absl::string_view text);
 
 struct Response {
   int status = 200;
-  std::string body;
+  std::string body = {};
   bool asks_for_password = false;
   std::string content_type = "text/plain; version=0.0.4; charset=utf-8";
   // Further fields of the header. Requires: no name or value has a line break.
