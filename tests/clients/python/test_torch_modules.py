@@ -273,6 +273,17 @@ def test_optimizer_state_loads_into_another():
     assert train(other, resumed, 2) == train(w, optimizer, 2)
 
 
+def test_a_state_of_pytorchs_sgd_has_no_count():
+    w = nn.Parameter(torch.ones(2))
+    optimizer = optim.SGD([w], lr=0.1, momentum=0.5)
+    group = {name: value for name, value in optimizer.state_dict()["param_groups"][0].items() if name != "params"}
+    optimizer.load_state_dict({"state": {0: {"momentum_buffer": torch.full((2,), 2.0)}},
+                               "param_groups": [{**group, "foreach": None, "params": [0]}]})
+    w.sum().backward()
+    optimizer.step()
+    np.testing.assert_allclose(w.tolist(), [0.8, 0.8], rtol=1e-6)
+
+
 def test_parameters_without_a_gradient_keep_their_own_count():
     a, b = nn.Parameter(torch.ones(1)), nn.Parameter(torch.ones(1))
     both, alone = optim.Adam([a, b], 0.1), nn.Parameter(torch.ones(1))

@@ -53,7 +53,7 @@ def test_names_of_packages_import():
     assert kiln.torch.__version__.startswith("2.")
     for name in ("nn.functional", "nn.init", "nn.utils.rnn", "nn.parameter", "optim.lr_scheduler", "optim.swa_utils", "utils.data",
                  "utils.checkpoint", "cuda.amp", "backends.cudnn", "backends.mps", "backends.cuda.matmul", "linalg", "amp", "random",
-                 "autograd", "version.cuda"):
+                 "autograd", "special", "testing", "version.cuda"):
         found = kiln.torch
         for part in name.split("."):
             found = getattr(found, part)

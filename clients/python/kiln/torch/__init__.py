@@ -38,6 +38,8 @@ from kiln.torch import (
     optim,
     random,
     serialization,
+    special,
+    testing,
     utils,
 )
 from kiln.torch._creation import (
@@ -453,7 +455,7 @@ __all__ = [
     "norm_except_dim", "normal", "ones", "ones_like", "optim", "pi", "poisson",
     "preserve_format", "promote_types", "rand", "rand_like", "randint", "randint_like", "randn",
     "randn_like", "random", "randperm", "range", "real", "result_type", "save", "scalar_tensor",
-    "seed", "serialization", "set_default_device", "set_default_dtype",
+    "seed", "serialization", "special", "testing", "set_default_device", "set_default_dtype",
     "set_default_tensor_type", "set_float32_matmul_precision", "set_flush_denormal",
     "set_grad_enabled", "set_num_interop_threads", "set_num_threads", "set_printoptions",
     "set_rng_state", "set_warn_always", "strided", "tensor", "triplet_margin_loss",

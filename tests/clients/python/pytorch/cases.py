@@ -259,6 +259,8 @@ slope(lambda t: t.view(-1)[3:7].mul(2).sum() + t.std(), x); slope(lambda t: t.cl
 """
 
 FURTHER = """
+torch.special.expit(x); torch.special.softmax(x, 1); torch.special.log_softmax(x, 0); torch.special.entr(x); torch.special.ndtr(x); torch.special.gammaln(p); torch.special.psi(p); torch.special.xlog1py(x, p); torch.special.logit(u); torch.special.multigammaln(big, 2)
+torch.testing.assert_close(x, x + 1e-7); torch.special.polygamma(1, p); torch.special.sinc(x); torch.special.round(x); torch.special.xlogy(x, p); torch.special.i0(x); torch.special.erfinv(u); torch.special.logsumexp(x, 1)
 packed(nn.LSTM(4, 3, 2, bidirectional=True, batch_first=True), z, True); packed(nn.GRU(4, 3, batch_first=True), z, False); packed(nn.RNN(4, 3, 2, batch_first=True), z, True); packed(nn.LSTM(4, 3, proj_size=2, batch_first=True), z, True)
 slope(lambda t: ((torch.autograd.grad(outputs=(t ** 3).sum(), inputs=t, create_graph=True, retain_graph=True, only_inputs=True)[0].norm(2, dim=1) - 1) ** 2).mean(), x)
 F.fractional_max_pool2d(img, 2, 3, _random_samples=torch.full((2, 4, 2), 0.4)); F.fractional_max_pool2d_with_indices(img, 3, output_ratio=(0.5, 0.7), _random_samples=torch.tensor([0.1, 0.8]).expand(2, 4, 2)); F.fractional_max_pool3d(vol, (1, 2, 1), (3, 2, 2), _random_samples=torch.tensor([0.1, 0.5, 0.9]).expand(1, 2, 3))

@@ -197,11 +197,18 @@ class Rule(Optimizer):
 
     def _loaded(self) -> None:
         shared: Dict[float, Any] = {}
-        for state in self.state.values():
-            if "step" in state:
-                step = state["step"]
+        for group in self.param_groups:
+            for parameter in group["params"]:
+                state = self.state.get(parameter)
+                if not state:
+                    continue
+                # PyTorch's own SGD counts no steps: it has made at least one.
+                step = state.get("step", 1.0)
                 count = float(step.item() if isinstance(step, KilnTensor) else step)
                 state["step"] = shared.setdefault(count, adopt(KilnTensor(np.float32(count))))
+                for slot in self._rule.slots(group):
+                    if state.get(slot) is None:
+                        state[slot] = self._rule.initial(slot, parameter, group)
 
     def step(self, closure: Optional[Callable[[], Any]] = None) -> Any:
         """Updates the Parameters by their gradients."""
