@@ -114,6 +114,17 @@ def test_a_change_of_an_expanded_tensor_raises():
         wide.add_(1)
 
 
+def test_a_change_of_an_as_strided_copy_raises():
+    base = torch.arange(6.0)
+    part = base.as_strided((2, 2), (1, 2))
+    assert part.tolist() == [[0, 2], [1, 3]]
+    for change in (part.zero_, lambda: part.add_(1), lambda: part[0].mul_(2)):
+        with pytest.raises(kiln.InvalidArgument, match="as_strided_scatter"):
+            change()
+    assert base.tolist() == [0, 1, 2, 3, 4, 5]
+    assert part.clone().zero_().sum() == 0
+
+
 def test_parameters_change_through_data_and_keep_their_gradients():
     w = torch.nn.Parameter(torch.ones(3))
     w.data.mul_(2)

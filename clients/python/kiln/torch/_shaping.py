@@ -258,8 +258,8 @@ def slice_scatter(input: Any, src: Any, dim: int = 0, start: Optional[int] = Non
 
 def as_strided(input: Any, size: Sequence[int], stride: Sequence[int],
                storage_offset: Optional[int] = None) -> Any:
-    """Returns the elements of the base at these distances. A copy: it cannot be changed in place
-    for its base.
+    """Returns the elements of the base at these distances. A copy, which cannot be changed in
+    place: the base would not follow.
     """
     x = convert(input)
     flat = x.reshape(-1)
@@ -268,7 +268,9 @@ def as_strided(input: Any, size: Sequence[int], stride: Sequence[int],
         shape = [1] * len(tuple(size))
         shape[axis] = count
         places = places + (np.arange(count) * step).reshape(shape)
-    return flat[convert(places)]
+    result = flat[convert(places)]
+    result._is_fixed = True
+    return result
 
 
 def narrow_copy(input: Any, dim: int, start: int, length: int) -> Any:

@@ -141,6 +141,8 @@ class Tensor(KilnTensor):
 
     # No __slots__: PyTorch's tensors take attributes.
 
+    # A copy of elements that PyTorch would share: a change in place is refused. See _views.allow.
+    _is_fixed: bool = False
     # See _views.py; set on the instances that have views.
     _share: Optional[_views.Storage] = None
     _steps: Tuple[Any, ...] = ()

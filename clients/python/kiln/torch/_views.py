@@ -105,6 +105,8 @@ def link(base: Any, result: Any, steps: Tuple[Step, ...]) -> Any:
     if share is None:
         share = base._share = Storage(base)
     result._share, result._steps, result._seen = share, (*base._steps, *steps), share.version
+    if base._is_fixed:
+        result._is_fixed = True
     share.add(result)
     return result
 
@@ -128,6 +130,10 @@ def allow(tensor: Any, tracked: bool) -> None:
     """Raises InvalidArgument if others that share the value cannot follow a change of `tensor`, to
     a value that gradients flow through (`tracked`) or not.
     """
+    if tensor._is_fixed:
+        raise InvalidArgument(
+            "a change in place of as_strided(), whose result is a copy here, would not reach its "
+            "base; clone() it first, or use as_strided_scatter()")
     share = tensor._share
     others = share.others(tensor) if share is not None else []
     if not others:
