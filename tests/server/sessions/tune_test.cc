@@ -150,6 +150,7 @@ class TuneTest : public ::testing::Test {
     v1::StopTuningResponse answer;
     return client.programs->StopTuning(&context, request, &answer);
   }
+  // Those of kernels, and the choices about programs.
   static int SettingsOf(Client& client) {
     grpc::ClientContext context;
     v1::ExportSettingsResponse exported;
@@ -187,7 +188,7 @@ TEST_F(TuneTest, NewDefinitionsRunWithWhatWasFound) {
   grpc::ClientContext context;
   v1::ExportSettingsResponse exported;
   ASSERT_TRUE(client_.admin->ExportSettings(&context, {}, &exported).ok());
-  EXPECT_EQ(exported.settings(), 1);
+  EXPECT_EQ(exported.settings(), 2);  // the kernel's, and the choices about the program
   EXPECT_THAT(AuditText(daemon_), ContainsRegex("tune_program.*" + digest.substr(0, 12)));
   EXPECT_THAT(daemon_.daemon().MetricsText(),
               HasSubstr("kiln_tune_kernels_total{origin=\"asked\",outcome=\"faster\"} 1"));
@@ -349,7 +350,7 @@ TEST_F(IdleTuneTest, MakesRoomForWhatAUserAsks) {
   EXPECT_EQ(list.tunings(0).user(), "");
   LetGo();
   EXPECT_TRUE(Tune(client_, digest, nullptr, /*width=*/8).ok());
-  EXPECT_EQ(SettingsOf(client_), 1);
+  EXPECT_EQ(SettingsOf(client_), 2);
 }
 
 TEST_F(IdleTuneTest, EndsWithTheDaemon) {
@@ -388,7 +389,7 @@ TEST_F(SeparateTuneTest, UsersHaveTheirOwnSettings) {
   responses.clear();
   ASSERT_TRUE(Tune(bob, bobs_digest, &responses).ok());
   EXPECT_EQ(responses.back().state(), v1::TuneProgramResponse::FASTER);
-  EXPECT_EQ(SettingsOf(client_), 2);
+  EXPECT_EQ(SettingsOf(client_), 4);
 }
 
 TEST_F(TuneTest, ADaemonThatStopsEndsIt) {
