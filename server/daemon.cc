@@ -678,7 +678,8 @@ void Daemon::Implementation::MakeWebView() {
                                       "python3-xstatic-dagre"}});
   }
   // Accounts of the system and owners of certificates may be users of a daemon that knows no one.
-  const bool may_be_open = !config.system_users && config.tls_client_ca.empty();
+  const bool may_be_open = !config.system_users && config.tls_client_ca.empty() &&
+                           rpc::IsLoopback(config.metrics_listen);
   const rpc::Entrance entrance = may_be_open ? rpc::Entrance::kView : rpc::Entrance::kTls;
   web_view = std::make_unique<web::Site>(
       web::Site::Options{.parts = {.devices = &service_parts.devices,

@@ -56,7 +56,8 @@ std::string ReadToken(const Invocation& invocation) {
   if (hides) {
     invocation.error << "token (empty: none): " << std::flush;
     termios silent = before;
-    silent.c_lflag &= ~static_cast<tcflag_t>(ECHO);
+    // Without signals: Ctrl-C would leave the terminal without echo.
+    silent.c_lflag &= ~static_cast<tcflag_t>(ECHO | ISIG);
     tcsetattr(STDIN_FILENO, TCSAFLUSH, &silent);
   }
   std::string token;

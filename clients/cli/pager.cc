@@ -19,14 +19,15 @@ bool ShowInPager(const std::string& text) {
   const char* const chosen = std::getenv("PAGER");
   const std::string command = chosen == nullptr ? kDefaultPager : chosen;
   if (command.empty() || command == "cat") return false;
-  // The user may leave the pager before it has read everything.
+  FILE* const pager = popen(command.c_str(), "w");
+  // After it has started, since it would inherit both. The user may leave the pager before it has
+  // read everything.
   struct sigaction ignored = {}, before = {};
   ignored.sa_handler = SIG_IGN;
   sigaction(SIGPIPE, &ignored, &before);
   // Ctrl-C is for the pager.
   struct sigaction interrupt_before = {};
   sigaction(SIGINT, &ignored, &interrupt_before);
-  FILE* const pager = popen(command.c_str(), "w");
   int status = -1;
   if (pager != nullptr) {
     fwrite(text.data(), 1, text.size(), pager);

@@ -195,6 +195,12 @@ absl::StatusOr<std::vector<std::string>> UserStore::Reload() {
     return absl::NotFoundError(absl::StrCat("there is no ", path_));
   auto users = Read(path_);
   if (!users.ok()) return users.status();
+  if (users->empty() && !users_.empty()) {
+    return absl::FailedPreconditionError(
+        absl::StrCat(path_,
+                     " has no users, and without users everyone could use the daemon; if that is "
+                     "wanted, restart kilnd"));
+  }
   std::vector<std::string> gone;
   for (const auto& [name, user] : users_) {
     const auto found = users->find(name);

@@ -216,6 +216,9 @@ TEST(UserStore, ReadsAReplacedFileAgain) {
   EXPECT_GT(store->version(), version);
   EXPECT_TRUE(store->FindByToken("id3"));
   EXPECT_FALSE(store->FindByToken("id1"));
+  // A file without users would let everybody in.
+  std::ofstream(path) << "kiln users 3\nend of 0\n";
+  EXPECT_EQ(store->Reload().status().code(), absl::StatusCode::kFailedPrecondition);
   // An unreadable file changes nothing.
   std::ofstream(path) << "kiln users 3\nmallory admin";
   EXPECT_EQ(store->Reload().status().code(), absl::StatusCode::kDataLoss);

@@ -74,8 +74,9 @@ absl::StatusOr<std::string> KeyFrom(const BackupOptions& options, bool may_make)
         "name the file of the archive's key with --state_key_file; --export_state makes it. Keep "
         "it, but not beside the archive");
   }
-  const auto secret = may_make ? cache::Secret::Open(options.key_file)
-                               : cache::Secret::OpenExisting(options.key_file);
+  auto secret = cache::Secret::OpenExisting(options.key_file);
+  // Open would replace a file that is no key, such as one that was named by mistake.
+  if (absl::IsNotFound(secret.status()) && may_make) secret = cache::Secret::Open(options.key_file);
   if (absl::IsNotFound(secret.status()))
     return absl::NotFoundError(absl::StrCat("there is no ", options.key_file));
   if (!secret.ok()) return secret.status();

@@ -169,5 +169,18 @@ TEST_F(StateBackupTest, WithoutStateOrKeyNothingIsWritten) {
   EXPECT_FALSE(fs::exists(from.file));
 }
 
+TEST_F(StateBackupTest, AFileThatIsNoKeyIsNotReplaced) {
+  BackupOptions from = from_;
+  from.key_file = folder_ + "/letter";
+  const std::string text = "a private file that is named by mistake";
+  std::ofstream(from.key_file) << text;
+  fs::permissions(from.key_file, fs::perms::owner_read | fs::perms::owner_write);
+  EXPECT_EQ(ExportState(from).code(), absl::StatusCode::kDataLoss);
+  std::string now;
+  std::getline(std::ifstream(from.key_file), now);
+  EXPECT_EQ(now, text);
+  EXPECT_FALSE(fs::exists(from.file));
+}
+
 }  // namespace
 }  // namespace kiln::backup

@@ -27,7 +27,7 @@ inline constexpr size_t kSpansMax = 1 << 15;
 inline constexpr int64_t kSpanBytesMax = 8 << 20;
 // Each text of a span is cut to this.
 inline constexpr size_t kTextBytesMax = 256;
-inline constexpr int kTracesMax = 4;
+inline constexpr int kTracesMax = 4;  // one of them only for viewers who see all
 inline constexpr int kTracesOfUserMax = 2;
 
 // For whom a trace is made.

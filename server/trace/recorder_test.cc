@@ -167,8 +167,12 @@ TEST_F(RecorderTest, RefusesMoreTracesThanItsBounds) {
   const auto third = recorder_.Begin({"ann"});
   EXPECT_EQ(third.status().code(), absl::StatusCode::kResourceExhausted);
   EXPECT_EQ(errors::Reason(third.status()), "TOO_MANY_TRACES");
-  auto bens = Begin({"ben"}), chris = Begin({"chris"});
+  auto bens = Begin({"ben"});
   EXPECT_EQ(errors::Reason(recorder_.Begin({"dan"}).status()), "TOO_MANY_TRACES");
+  auto last = Begin({"root", /*sees_all=*/true});
+  EXPECT_EQ(errors::Reason(recorder_.Begin({"eve", /*sees_all=*/true}).status()),
+            "TOO_MANY_TRACES");
+  last.reset();
   first.reset();
   EXPECT_TRUE(recorder_.Begin({"dan"}).ok());
 }

@@ -109,7 +109,12 @@ TEST_F(ProgramTrialsTest, AProgramThatComputesSomethingElseIsNotChosen) {
     planted.num_arguments = kernel.image.num_arguments;
     kernel.image = planted;
   }
-  const auto comparison = Compare(before, after);
+  // On a busy machine it may not look faster, and then nothing is compared.
+  auto comparison = Compare(before, after);
+  for (int attempt = 0; attempt < 50 && comparison.ok(); ++attempt) {
+    ASSERT_FALSE(comparison->is_gain);
+    comparison = Compare(before, after);
+  }
   EXPECT_TRUE(absl::IsDataLoss(comparison.status())) << comparison.status();
   EXPECT_THAT(comparison.status().message(), HasSubstr("buffer b"));
 }

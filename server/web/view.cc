@@ -225,8 +225,10 @@ void AddLaunches(const compiler::CompiledProgram& program, const std::string& de
     launch->set_seconds(kernels[number].seen.seconds_median());
     launch->set_arguments(static_cast<uint32_t>(call.arguments.size()));
   }
-  for (const runtime::LaunchEdge& edge : runtime::LaunchEdges(program)) {
-    if (static_cast<size_t>(edge.to) >= shown) break;  // sorted by `to`, and from < to
+  const size_t edges_max = kEdgesMax - static_cast<size_t>(page->edges_size());
+  const std::vector<runtime::LaunchEdge> edges = runtime::LaunchEdges(program, shown, edges_max);
+  page->set_edges_are_cut(page->edges_are_cut() || edges.size() == edges_max);
+  for (const runtime::LaunchEdge& edge : edges) {
     Edge* proto = page->add_edges();
     proto->set_from(static_cast<uint32_t>(first_launch) + static_cast<uint32_t>(edge.from));
     proto->set_to(static_cast<uint32_t>(first_launch) + static_cast<uint32_t>(edge.to));
@@ -253,7 +255,7 @@ absl::StatusOr<std::string> ExplainedProgram(const ViewParts& parts, const auth:
     AddLaunches(compiled, sharded.device(member).name(), first_kernel, lines, &page);
     first_kernel += compiled.kernels.size();
   }
-  if (explanation.ByteSizeLong() > kTextBytesMax) return TooLarge("the program");
+  if (page.ByteSizeLong() > kTextBytesMax) return TooLarge("the program");
   return ToJson(page);
 }
 

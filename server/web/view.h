@@ -24,6 +24,7 @@ struct ViewParts {
 
 // More launches of one program are left out: no one can read a drawing of them.
 inline constexpr size_t kLaunchesMax = 4000;
+inline constexpr size_t kEdgesMax = 20'000;
 // The longest text of a graph, or of a kernel, that is sent.
 inline constexpr size_t kTextBytesMax = 8 << 20;
 

@@ -59,10 +59,12 @@ bool Writes(const drivers::KernelImage& image, size_t argument) {
 
 }  // namespace
 
-std::vector<LaunchEdge> LaunchEdges(const compiler::CompiledProgram& program) {
+std::vector<LaunchEdge> LaunchEdges(const compiler::CompiledProgram& program, size_t launches_max,
+                                    size_t edges_max) {
   std::vector<Writers> slots(program.slots.size());
   std::vector<LaunchEdge> edges;
-  for (size_t i = 0; i < program.calls.size(); ++i) {
+  const size_t launches = std::min(program.calls.size(), launches_max);
+  for (size_t i = 0; i < launches; ++i) {
     const compiler::KernelCall& call = program.calls[i];
     const drivers::KernelImage& image = program.kernels[call.kernel].image;
     std::map<int, int64_t> bytes_from;
@@ -72,8 +74,10 @@ std::vector<LaunchEdge> LaunchEdges(const compiler::CompiledProgram& program) {
       slots[argument.slot].Find(argument.offset, argument.offset + argument.bytes,
                                 [&](int writer, int64_t bytes) { bytes_from[writer] += bytes; });
     }
-    for (const auto& [from, bytes] : bytes_from)
+    for (const auto& [from, bytes] : bytes_from) {
+      if (edges.size() == edges_max) return edges;
       edges.push_back({from, static_cast<int>(i), bytes});
+    }
     for (size_t a = 0; a < call.arguments.size(); ++a) {
       const compiler::Argument& argument = call.arguments[a];
       if (!Writes(image, a) || argument.member >= 0) continue;

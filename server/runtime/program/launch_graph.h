@@ -19,9 +19,11 @@ struct LaunchEdge {
   bool operator==(const LaunchEdge&) const = default;
 };
 
-// Returns the edges by `to`, then `from`. What a launch reads of another device of its group counts
-// as what this device wrote there, since all devices of a group run the same launches.
-std::vector<LaunchEdge> LaunchEdges(const compiler::CompiledProgram& program);
+// Returns the edges of the first `launches_max` launches by `to`, then `from`; at most `edges_max`
+// of them. A launch may read what thousands wrote. What a launch reads of another device of its
+// group counts as what this device wrote there, since all devices of a group run the same launches.
+std::vector<LaunchEdge> LaunchEdges(const compiler::CompiledProgram& program,
+                                    size_t launches_max = SIZE_MAX, size_t edges_max = SIZE_MAX);
 
 }  // namespace kiln::runtime
 

@@ -56,5 +56,14 @@ TEST(LaunchEdges, AnotherDevicesBytesAreThoseOfTheSameLaunch) {
   EXPECT_THAT(LaunchEdges(program), ElementsAre(LaunchEdge{0, 1, 64}));
 }
 
+TEST(LaunchEdges, HaveBounds) {
+  const compiler::CompiledProgram program =
+      ProgramOf({}, {{{0, 0, 64}}, {{0, 0, 64}}, {{0, 0, 64}}, {{0, 0, 64}}});
+  const LaunchEdge first{0, 1, 64}, second{1, 2, 64};
+  EXPECT_THAT(LaunchEdges(program, /*launches_max=*/2), ElementsAre(first));
+  EXPECT_THAT(LaunchEdges(program, /*launches_max=*/4, /*edges_max=*/2),
+              ElementsAre(first, second));
+}
+
 }  // namespace
 }  // namespace kiln::runtime

@@ -63,6 +63,8 @@ async function showLaunches(box, page, digest, signal) {
     'Open a launch for its source and assembly.'), graph);
   if (Number(page.launches_left_out) > 0)
     graph.before(element('p', {class: 'quiet'}, `${count(page.launches_left_out)} more launches are not shown.`));
+  if (page.edges_are_cut)
+    graph.before(element('p', {class: 'quiet'}, 'There are more edges than can be shown.'));
   const show = (begin, end) => {
     const isShown = (launch) => launch >= begin && launch < end;
     const nodes = launches.slice(begin, end).map((launch, i) => ({

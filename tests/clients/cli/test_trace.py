@@ -8,7 +8,7 @@ import pytest
 
 import chrome_trace
 from eventually import GIVE_UP_SECONDS
-from kilnd_process import build_folder
+from kilnd_process import NO_PROBES, Kilnd, build_folder
 
 KILN = build_folder() / "clients/cli/kiln"
 WORK = build_folder() / "tests/clients/cpp/client_live_test"
@@ -32,9 +32,11 @@ def trace_while_working(daemon, *arguments: str) -> subprocess.CompletedProcess:
 
 
 @pytest.fixture(scope="module")
-def trace(kilnd, tmp_path_factory):
+def trace(tmp_path_factory):
+    """A trace of a daemon of its own, which has not compiled the programs before."""
     file = tmp_path_factory.mktemp("trace") / "t.json"
-    done = trace_while_working(kilnd, "-o", str(file))
+    with Kilnd(threads=2, config=NO_PROBES) as daemon:
+        done = trace_while_working(daemon, "-o", str(file))
     assert done.returncode == 0, done.stderr
     assert f"spans to {file}" in done.stdout and done.stderr == ""
     return chrome_trace.read(file.read_text())

@@ -127,15 +127,20 @@ def test_an_interrupted_tuning_is_in_nobodys_way(daemon, opened):
     function(kiln.rand(256, 256), kiln.rand(256, 256))[1].numpy()
     for width in 2, 3, 4:
         before = tunings(daemon)
+        runs = threading.Event()
 
-        def interrupt(before=before):
-            eventually(lambda: tunings(daemon) > before)
-            os.kill(os.getpid(), signal.SIGINT)
+        def interrupt(before=before, runs=runs):
+            if eventually(lambda: tunings(daemon) > before) and runs.is_set():
+                os.kill(os.getpid(), signal.SIGINT)
 
         thread = threading.Thread(target=interrupt)
         thread.start()
         with pytest.raises(KeyboardInterrupt):
-            kiln.tune(function, seconds=600, width=60 + width)
+            runs.set()
+            try:
+                kiln.tune(function, seconds=600, width=60 + width)
+            finally:
+                runs.clear()
         thread.join()
         assert kiln.tune(function, seconds=1, width=width)
 

@@ -133,8 +133,9 @@ class Browser:
 
     def complaints(self) -> list[str]:
         """Returns what the browser complained about since the last call: errors of scripts, refused files, broken rules of
-        the content security policy."""
-        return [entry["message"] for entry in self.driver.get_log("browser") if entry["level"] in ("SEVERE", "WARNING")]
+        the content security policy. Other warnings change with its versions."""
+        return [entry["message"] for entry in self.driver.get_log("browser")
+                if entry["level"] == "SEVERE" or "Content Security Policy" in entry["message"] or "Refused to" in entry["message"]]
 
     def addresses(self) -> list[str]:
         """Returns the addresses of everything that the page has loaded."""
