@@ -175,7 +175,7 @@ TEST_F(StateBackupTest, AFileThatIsNoKeyIsNotReplaced) {
   const std::string text = "a private file that is named by mistake";
   std::ofstream(from.key_file) << text;
   fs::permissions(from.key_file, fs::perms::owner_read | fs::perms::owner_write);
-  EXPECT_EQ(ExportState(from).code(), absl::StatusCode::kDataLoss);
+  EXPECT_EQ(ExportState(from).status().code(), absl::StatusCode::kDataLoss);
   std::string now;
   std::getline(std::ifstream(from.key_file), now);
   EXPECT_EQ(now, text);
