@@ -147,6 +147,7 @@ TEST_F(PoolTest, TheTimeLimitOfAWorkerThatYieldsIsOfTheTimeThatItGets) {
   minutes = 2 * Pool::kYieldingPart;
   second.join();
   EXPECT_TRUE(absl::IsResourceExhausted(status)) << status;
+  pool_.reset();  // it uses the clocks
 }
 
 TEST_F(PoolTest, TheProcessorTimeOfAChildGrowsWhileItWorks) {
@@ -169,6 +170,7 @@ TEST_F(PoolTest, TheProcessorTimeOfAChildGrowsWhileItWorks) {
   caller.join();
   EXPECT_EQ(status, absl::CancelledError("enough"));
   EXPECT_EQ(ProcessorTimeOf(worker), std::chrono::nanoseconds::zero());
+  pool_.reset();  // it uses the clock
 }
 
 TEST_F(PoolTest, EachCallerGetsItsOwnAnswer) {
