@@ -1,6 +1,8 @@
 // No attacker can take the file descriptors that others need, with few and with many descriptors in
 // the daemon: no stranger, no user, no other account of the machine.
+#include <netinet/in.h>
 #include <sys/resource.h>
+#include <sys/socket.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -119,6 +121,65 @@ TEST_P(DescriptorsTest, AnotherAccountLeavesEnough) {
 INSTANTIATE_TEST_SUITE_P(Files, DescriptorsTest,
                          ::testing::Values(Machine{200, 230, 25, 25},
                                            Machine{65'536, 1'500, 256, 1'024}),
+                         [](const auto& machine) { return absl::StrCat(machine.param.files); });
+
+// Connections to the metrics' port whose requests never end.
+class SlowScrapers {
+ public:
+  SlowScrapers(int port, int count, const std::string& request) {
+    sockaddr_in address{};
+    address.sin_family = AF_INET;
+    address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+    address.sin_port = htons(static_cast<uint16_t>(port));
+    for (int i = 0; i < count; ++i) {
+      files_.push_back(socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
+      EXPECT_EQ(connect(files_.back(), reinterpret_cast<sockaddr*>(&address), sizeof(address)), 0);
+      // The daemon may have closed the connection already.
+      send(files_.back(), request.data(), request.size(), MSG_NOSIGNAL);
+    }
+  }
+  ~SlowScrapers() {
+    for (const int file : files_) close(file);
+  }
+  SlowScrapers(const SlowScrapers&) = delete;
+  SlowScrapers& operator=(const SlowScrapers&) = delete;
+
+ private:
+  std::vector<int> files_;
+};
+
+class SlowScrapersTest : public DescriptorsTest {
+ protected:
+  static constexpr int kConnections = 300;
+  static constexpr char kBegin[] = "GET /metrics HTTP/1.1\r\nHost: box\r\n";
+
+  int MetricsPort() { return NumberInLog("metrics_port="); }
+};
+
+TEST_P(SlowScrapersTest, OfAStrangerHoldUpNobody) {
+  const SlowScrapers slow(MetricsPort(), kConnections, kBegin);
+  ExpectOthersAreServed();
+}
+
+TEST_P(SlowScrapersTest, OfAUserHoldUpNobody) {
+  const SlowScrapers slow(MetricsPort(), kConnections,
+                          absl::StrCat(kBegin, "Authorization: Bearer ", mallory_, "\r\n"));
+  ExpectOthersAreServed();
+}
+
+TEST_P(SlowScrapersTest, OfAnotherAccountHoldUpNobody) {
+  if (geteuid() != 0) GTEST_SKIP() << "only root can become another account";
+  const int port = MetricsPort();
+  std::unique_ptr<SlowScrapers> slow;
+  const OtherAccount other([&] {
+    slow = std::make_unique<SlowScrapers>(port, kConnections, kBegin);
+    return true;
+  });
+  EXPECT_TRUE(other.Succeeds());
+  ExpectOthersAreServed();
+}
+
+INSTANTIATE_TEST_SUITE_P(Files, SlowScrapersTest, ::testing::Values(Machine{65'536, 300, 0, 0}),
                          [](const auto& machine) { return absl::StrCat(machine.param.files); });
 
 }  // namespace
