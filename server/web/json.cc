@@ -1,12 +1,12 @@
 #include "server/web/json.h"
 
-#include <google/protobuf/struct.pb.h>
 #include <google/protobuf/util/json_util.h>
 
 #include "absl/strings/str_cat.h"
 #include "proto/check/check.h"
 #include "proto/text/printable.h"
 #include "server/errors/errors.h"
+#include "server/web/pages.pb.h"
 
 namespace kiln::web {
 
@@ -23,11 +23,11 @@ absl::StatusOr<std::string> ToJson(const google::protobuf::Message& message) {
 
 std::string ErrorJson(const absl::Status& status) {
   KILN_CHECK(!status.ok());
-  google::protobuf::Struct error;
-  (*error.mutable_fields())["reason"].set_string_value(errors::Reason(status));
+  Refusal refusal;
+  refusal.set_reason(errors::Reason(status));
   // A message may quote bytes that are no text.
-  (*error.mutable_fields())["message"].set_string_value(Printable(std::string(status.message())));
-  return ToJson(error).value_or("{}");
+  refusal.set_message(Printable(std::string(status.message())));
+  return ToJson(refusal).value_or("{}");
 }
 
 }  // namespace kiln::web
