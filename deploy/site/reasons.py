@@ -12,6 +12,7 @@ ROOT = pathlib.Path(__file__).resolve().parents[2]
 FOLDERS = ("server", "compiler/autodiff", "compiler/graph", "compiler/shard", "compiler/variables")
 # Literals that are no reasons.
 OTHERS = {
+    "DENY": "HTTP",
     "HEAD": "HTTP",
     "HOME": "environment",
     "CUDA_CACHE_PATH": "environment",

@@ -131,6 +131,16 @@ def test_search_for_a_faster_schedule(tmp_path):
     assert "bind " in output(IRTOOL, "--space", device, "--setting", tmp_path / "setting.txt", kernel)
 
 
+@answers("which other kernels could this graph have?")
+def test_other_kernels_of_a_graph(tmp_path):
+    graph = ROOT / "compiler" / "testdata" / "residual.txt"
+    site, *_ = output(IRTOOL, "--sites", graph).splitlines()
+    assert site.startswith("split %")
+    (tmp_path / "choices.txt").write_text(f"choices 1\n{' '.join(site.split()[:2])}\n")
+    chosen = output(IRTOOL, "--choices", tmp_path / "choices.txt", "--to", "partition", graph)
+    assert chosen != output(IRTOOL, "--to", "partition", graph)
+
+
 @answers("is it this pass?")
 def test_without_a_pass():
     listed = output(IRTOOL, "--list").splitlines()

@@ -7,6 +7,7 @@ import pytest
 from blocks import PAGES, ROOT
 
 CONFIGURATION = (ROOT / "docs/configuration.md").read_text()
+COMMANDS = (ROOT / "docs/commands.md").read_text()
 METRICS = (ROOT / "server/metrics/README.md").read_text()
 
 
@@ -20,9 +21,10 @@ def keys() -> "set[str]":
 
 
 def flags() -> "set[str]":
-    """Returns the flags of kilnd; switches have a negative form, too."""
+    """Returns the flags of kilnd, whose switches have a negative form, too, and those of kiln."""
     found = re.findall(r"^\|[^|]*\| `--(\w+)` \| (\w+)", CONFIGURATION, re.MULTILINE)
-    return {name for name, _ in found} | {f"no{name}" for name, kind in found if kind == "switch"}
+    kilnds = {name for name, _ in found} | {f"no{name}" for name, kind in found if kind == "switch"}
+    return kilnds | set(re.findall(r"--(\w+)", COMMANDS))
 
 
 def metrics() -> "set[str]":

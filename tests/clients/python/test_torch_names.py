@@ -13,7 +13,7 @@ import kiln.torch
 HERE = pathlib.Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE / "pytorch"))
 import cases  # noqa: E402
-import table  # noqa: E402
+import names_table  # noqa: E402
 
 # The least share of each namespace's names.
 LEAST = {
@@ -23,21 +23,21 @@ LEAST = {
 
 
 def spaces():
-    return [space for space in table.NAMES if space != "version"]
+    return [space for space in names_table.NAMES if space != "version"]
 
 
 @pytest.mark.parametrize("space", spaces())
 def test_most_names_are_available(space):
-    lacking = table.missing(space)
-    assert 1 - len(lacking) / len(table.NAMES[space]) >= LEAST[space], lacking
-    assert not [name for name in lacking if table.reason(name) is None]
+    lacking = names_table.missing(space)
+    assert 1 - len(lacking) / len(names_table.NAMES[space]) >= LEAST[space], lacking
+    assert not [name for name in lacking if names_table.reason(name) is None]
 
 
 def test_every_available_name_is_tested():
     texts = [*cases.expressions(), *[path.read_text() for path in HERE.glob("test_torch_*.py")],
              *[path.read_text() for path in (HERE / "pytorch" / "programs").glob("*.py")]]
     words = set(re.findall(r"\w+", "\n".join(texts)))
-    untested = {space: [name for name in table.NAMES[space] if name not in words and name not in table.missing(space)]
+    untested = {space: [name for name in names_table.NAMES[space] if name not in words and name not in names_table.missing(space)]
                 for space in spaces()}
     assert not any(untested.values()), untested
 
@@ -46,7 +46,7 @@ def test_the_page_of_names_is_up_to_date():
     root = next((parent for parent in HERE.parents if (parent / "docs" / "torch-names.md").exists()), None)
     if root is None:
         pytest.skip("the documents are not beside the tests")
-    assert (root / "docs" / "torch-names.md").read_text() == "\n".join(table.page()) + "\n"
+    assert (root / "docs" / "torch-names.md").read_text() == "\n".join(names_table.page()) + "\n"
 
 
 def test_names_of_packages_import():

@@ -125,7 +125,11 @@ def test_an_interrupted_tuning_is_in_nobodys_way(daemon, opened):
     function = kiln.jit(network)
     # Large enough for searches that take longer than the interrupt.
     function(kiln.rand(256, 256), kiln.rand(256, 256))[1].numpy()
-    for width in 2, 3, 4:
+    interrupted = 0
+    # A search may end before the interrupt.
+    for width in range(2, 22):
+        if interrupted == 3:
+            break
         before = tunings(daemon)
         runs = threading.Event()
 
@@ -135,14 +139,16 @@ def test_an_interrupted_tuning_is_in_nobodys_way(daemon, opened):
 
         thread = threading.Thread(target=interrupt)
         thread.start()
-        with pytest.raises(KeyboardInterrupt):
+        try:
             runs.set()
-            try:
-                kiln.tune(function, seconds=600, width=60 + width)
-            finally:
-                runs.clear()
+            kiln.tune(function, seconds=600, width=60 + width)
+        except KeyboardInterrupt:
+            interrupted += 1
+        finally:
+            runs.clear()
         thread.join()
         assert kiln.tune(function, seconds=1, width=width)
+    assert interrupted == 3
 
 
 def test_numbers_out_of_range_are_refused():
