@@ -1,4 +1,4 @@
-"""kiln.torch computes what PyTorch computes: recorded.npz has PyTorch's values of cases.py.
+"""kiln.torch computes what PyTorch computes: recorded.npz has PyTorch's values of torch_cases.py.
 
 tests/clients/python/pytorch/record.py records them again.
 """
@@ -16,7 +16,7 @@ import kiln.torch as torch
 
 FOLDER = pathlib.Path(__file__).resolve().parent / "pytorch"
 sys.path.insert(0, str(FOLDER))
-import cases  # noqa: E402
+import torch_cases  # noqa: E402
 
 ONE_SESSION = True
 CHUNKS = 12
@@ -54,7 +54,7 @@ def test_values_are_pytorchs(chunk, recorded, connection):
         if number % CHUNKS != chunk:
             continue
         try:
-            found = cases.evaluate(torch, expression, cases.inputs(torch))
+            found = torch_cases.evaluate(torch, expression, torch_cases.inputs(torch))
         except Exception as error:
             wrong.append(f"{expression}: {type(error).__name__}: {error}")
             continue
@@ -65,5 +65,5 @@ def test_values_are_pytorchs(chunk, recorded, connection):
 
 
 def test_all_expressions_are_recorded(recorded):
-    missing = set(cases.expressions()) - set(json.loads(str(recorded["expressions"])))
+    missing = set(torch_cases.expressions()) - set(json.loads(str(recorded["expressions"])))
     assert not missing, "record them: pytorch/record.py"

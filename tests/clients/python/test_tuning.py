@@ -123,17 +123,19 @@ def test_a_function_runs_although_it_cannot_be_tuned():
 
 def test_an_interrupted_tuning_is_in_nobodys_way(daemon, opened):
     function = kiln.jit(network)
-    # Large enough for searches that take longer than the interrupt.
-    function(kiln.rand(256, 256), kiln.rand(256, 256))[1].numpy()
-    interrupted = 0
-    # A search may end before the interrupt.
-    for width in range(2, 22):
-        if interrupted == 3:
-            break
+
+    def run() -> None:
+        """Also makes a program to tune, of what a search has found."""
+        # Large enough for searches that take longer than the interrupt.
+        function(kiln.rand(256, 256), kiln.rand(256, 256))[1].numpy()
+
+    def is_interrupted(width: int) -> bool:
+        """Interrupts a search; returns False if it had ended before."""
+        run()
         before = tunings(daemon)
         runs = threading.Event()
 
-        def interrupt(before=before, runs=runs):
+        def interrupt() -> None:
             if eventually(lambda: tunings(daemon) > before) and runs.is_set():
                 os.kill(os.getpid(), signal.SIGINT)
 
@@ -141,13 +143,22 @@ def test_an_interrupted_tuning_is_in_nobodys_way(daemon, opened):
         thread.start()
         try:
             runs.set()
-            kiln.tune(function, seconds=600, width=60 + width)
+            kiln.tune(function, seconds=600, width=width)
+            return False
         except KeyboardInterrupt:
-            interrupted += 1
+            return True
         finally:
             runs.clear()
-        thread.join()
-        assert kiln.tune(function, seconds=1, width=width)
+            thread.join()
+
+    interrupted = 0
+    for width in range(64, 44, -1):
+        if is_interrupted(width):
+            run()
+            assert kiln.tune(function, seconds=1, width=2)
+            interrupted += 1
+        if interrupted == 3:
+            break
     assert interrupted == 3
 
 

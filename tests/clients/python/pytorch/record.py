@@ -17,7 +17,7 @@ import torch
 
 HERE = pathlib.Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE))
-import cases  # noqa: E402
+import torch_cases  # noqa: E402
 
 warnings.simplefilter("ignore")
 
@@ -25,10 +25,10 @@ warnings.simplefilter("ignore")
 def record_values():
     """Writes recorded.npz: the values of all expressions, and PyTorch's errors."""
     arrays, counts = {}, {}
-    for expression in cases.expressions():
+    for expression in torch_cases.expressions():
         torch.manual_seed(0)
         try:
-            found = cases.evaluate(torch, expression, cases.inputs(torch))
+            found = torch_cases.evaluate(torch, expression, torch_cases.inputs(torch))
         except Exception as error:
             print(f"{expression}: {type(error).__name__}: {str(error)[:100]}")
             continue
