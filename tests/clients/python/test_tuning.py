@@ -121,7 +121,15 @@ def test_a_function_runs_although_it_cannot_be_tuned():
         connection.close()
 
 
-def test_an_interrupted_tuning_is_in_nobodys_way(daemon, opened):
+@pytest.fixture
+def interruptible():
+    """Interrupts raise, also where a shell started the tests in its background, with SIGINT ignored."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
+
+
+def test_an_interrupted_tuning_is_in_nobodys_way(daemon, opened, interruptible):
     function = kiln.jit(network)
 
     def run() -> None:
