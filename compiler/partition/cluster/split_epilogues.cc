@@ -90,7 +90,9 @@ class Splitter {
         elementwise.push_back(i);
       }
     }
-    KILN_CHECK(!contraction.empty() && !elementwise.empty()) << "cluster " << number;
+    KILN_CHECK(!contraction.empty()) << "cluster " << number;
+    // A choice may ask to split what only rounds the result.
+    if (elementwise.empty()) return;
     for (const int i : elementwise) Move(i, fresh, all_.clusters[number], &epilogue);
     epilogue.stages = {std::move(elementwise)};
     all_.clusters[number].stages = {std::move(contraction)};
