@@ -68,10 +68,14 @@ class Splitter {
 
   // Returns whether the member is the rounded result of a contraction that is kept. It is stored
   // instead of the result, in half the memory.
-  static bool RoundsResult(const Member& member, const absl::flat_hash_set<const Node*>& kept) {
+  bool RoundsResult(const Member& member, const absl::flat_hash_set<const Node*>& kept,
+                    int number) const {
     if (member.node->op() != ir::Op::kCast || !ir::IsShortFloat(member.node->dtype())) return false;
     return absl::c_all_of(member.reads, [&](const Read& read) {
-      return kept.contains(read.leaf) || ir::NumElements(read.leaf->shape()) < kLargeEpilogue;
+      if (kept.contains(read.leaf)) return true;
+      // A value of the epilogue would make the contraction depend on it.
+      return all_.ClusterOf(read.leaf) != number &&
+             ir::NumElements(read.leaf->shape()) < kLargeEpilogue;
     });
   }
 
@@ -83,7 +87,7 @@ class Splitter {
     absl::flat_hash_set<const Node*> kept;
     for (const int i : all_.clusters[number].stages[0]) {
       const Member& member = all_.members[i];
-      if (member.contraction || RoundsResult(member, kept)) {
+      if (member.contraction || RoundsResult(member, kept, number)) {
         contraction.push_back(i);
         kept.insert(member.node);
       } else {
