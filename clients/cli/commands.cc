@@ -331,7 +331,7 @@ absl::Status CheckOptions(const Command& command, const CommonOptions& options) 
   if (options.json)
     return absl::InvalidArgumentError("--sort, --limit and --watch are for tables, not for --json");
   const bool has_table = command.has_table != nullptr && command.has_table(options.rest);
-  // Of `kiln status` no table is the main one, and `kiln top` has an interval of its own.
+  // `kiln status` has no main table, and `kiln top` has an interval of its own.
   const bool may_sort = has_table && command.run != RunStatus;
   const bool may_watch = has_table && command.run != RunTop;
   if ((!is_for_table || may_sort) && (!options.watch_seconds || may_watch)) return absl::OkStatus();

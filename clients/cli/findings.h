@@ -32,7 +32,7 @@ struct Finding {
 Cell VerdictCell(Verdict verdict);
 
 Finding VersionFinding(const v1::GetDaemonResponse& daemon);
-// Of the daemon's certificate, as a call's connection has shown it.
+// The daemon's certificate, as the connection of a call has shown it.
 Finding CertificateFinding(const grpc::ClientContext& context, absl::Time now);
 // Returns when a certificate expires; nullopt: the text is no readable PEM.
 std::optional<absl::Time> ExpiryOf(const std::string& pem);

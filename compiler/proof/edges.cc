@@ -81,7 +81,7 @@ std::optional<kernel::IndexPoint> Edges::Next() {
     kernel::IndexPoint point;
     for (const Node* range : edge.stage->ranges) point[range] = Pick(range);
     const std::optional<int64_t> distance = DistanceTo(edge, point);
-    // Of equally near ones, any.
+    // Any of several that are equally near.
     const bool nearer =
         distance && (!nearest || *distance < least || (*distance == least && random_() % 2 == 0));
     if (!nearer) continue;

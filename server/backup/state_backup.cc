@@ -25,8 +25,8 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// Of the state folder, in the order in which they are read. The head before the log: it must not
-// name an event that the log in the archive lacks.
+// Files of the state folder, in the order in which they are read. The head precedes the log: it
+// must not name an event that the log in the archive lacks.
 constexpr absl::string_view kStateFiles[] = {
     "token_key",        "users",         "quotas",     "ended_sessions", auth::kAuditKeyFile,
     "audit.jsonl.head", "audit.jsonl.1", "audit.jsonl"};

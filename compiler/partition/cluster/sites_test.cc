@@ -115,7 +115,7 @@ TEST_F(SitesTest, SitesThatLookAlikeAreOfOneKind) {
   graph_.outputs.push_back(x);
   for (const Site& site : Sites(Chosen())) kinds.push_back(site.kind);
   ASSERT_THAT(kinds, SizeIs(3));
-  // Those of the larger values come first.
+  // Sites of larger values come first.
   EXPECT_EQ(kinds[0], kinds[1]);
   EXPECT_NE(kinds[0], kinds[2]);
 }

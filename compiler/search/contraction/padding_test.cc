@@ -38,7 +38,7 @@ class PaddingTest : public testing::Test {
 
 TEST_F(PaddingTest, CountsTheTermsThatAreComputed) {
   const Padding padding(stage());
-  // Of the 12 pairs of a row and a tap, 10 are inside the image.
+  // 10 of the 12 pairs of a row and a tap are inside the image.
   const double rows = 10.0 / 12;
   EXPECT_DOUBLE_EQ(padding.ComputedShare({Range(0), Range(1)}), rows * rows);
   EXPECT_DOUBLE_EQ(padding.ComputedShare({Range(3)}), rows);

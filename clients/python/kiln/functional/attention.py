@@ -25,7 +25,7 @@ def scaled_dot_product_attention(query: Tensor, key: Tensor, value: Tensor,
     the query's, and each of their heads serves as many heads of query. A row that keeps no key
     gives zeros. dropout_p and enable_gqa together raise InvalidArgument.
 
-    Of a half type the scores and the softmax are float32. If query, key and value have the same
+    With a half type, scores and softmax are float32. If query, key and value have the same
     one, the weights are rounded to it, as PyTorch's kernels do.
 
     >>> q = kiln.zeros(1, 2, 4)
