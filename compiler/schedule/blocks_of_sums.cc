@@ -25,8 +25,9 @@ constexpr Lengths kFew = {256, 64, 256, 1024};
 // For more accumulators than `kFewSums`, which leave no registers for those outside.
 constexpr Lengths kMany = {1024, 256, 1024, 1024};
 constexpr int64_t kFewSums = 8;
-// For tiles of blocks of threads: copies to shared memory start anew with each block.
-constexpr Lengths kThreads = {4096, 1024, 4096, 4096};
+// For tiles of blocks of threads: copies to shared memory start anew with each block of the sum,
+// and the sums outside take registers, so that fewer threads run at once.
+constexpr Lengths kThreads = {8192, 1024, 4096, 4096};
 
 int64_t Times(int64_t a, int64_t b) {
   int64_t product;
