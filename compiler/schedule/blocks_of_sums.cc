@@ -108,7 +108,7 @@ class SumCutter {
     return terms;
   }
 
-  // Returns whether a loop over other sums is outside this loop and inside the whole sum.
+  // Returns whether a loop over other sums is outside this position and inside the whole sum.
   bool IsInMemoryOutside(size_t position) const {
     bool in_sum = false;
     for (size_t i = 0; i < position; ++i) {
@@ -157,7 +157,8 @@ class SumCutter {
     order_[position] = plan_.axes[whole].outer;
     order_.insert(order_.begin() + static_cast<int64_t>(position) + 1, inner);
     // A piece that a branch chooses could have no barriers.
-    plan_.axes[order_[position]].peel_last = plan_.threads > 1 && !stage_.staged.empty();
+    const bool has_barriers = !stage_.staged.empty() || IsInMemoryOutside(order_.size());
+    plan_.axes[order_[position]].peel_last = plan_.threads > 1 && has_barriers;
     return inner;
   }
 

@@ -123,5 +123,34 @@ TEST(BlocksOfSums, OperandsAreStagedInsideBlocks) {
   EXPECT_THAT(loops, HasSubstr("block1_"));
 }
 
+// A sum that ends where a number says has no blocks after that.
+TEST(BlocksOfSums, BlocksWithoutTermsAreLeftOut) {
+  const std::string loops = LoopsOf(R"(buffer b0 int64[1] read
+buffer b1 float32[6400] read
+buffer b2 float32[1] write
+stage reduce r0:6400
+  b2[0] = sum(where(cmplt(r0, b0[0]), b1[r0], 0:float32))
+)",
+                                    "");
+  EXPECT_THAT(loops, HasSubstr("for r1 < min(100, "));
+  EXPECT_THAT(loops, HasSubstr("for r2 < min(64, "));
+}
+
+// Tiles of threads keep longer chains. Blocks do not hide the loops of a matrix unit from emitters.
+TEST(BlocksOfSums, MatrixUnitsAddUpWithinBlocks) {
+  for (const int64_t terms : {8192, 9216}) {
+    const std::string loops = LoopsOf(
+        absl::StrCat("buffer b0 float16[", 16 * terms, "] read\nbuffer b1 float16[", 8 * terms,
+                     "] read\nbuffer b2 float32[128] write\nstage r0:16 r1:8 reduce r2:", terms,
+                     "\n  b2[r0*8 + r1] = sum(float32(b0[r0*", terms, " + r2])*float32(b1[r1*",
+                     terms, " + r2]))\n"),
+        "split 0 16\nsplit 4 8\nsplit 1 8\nsplit 8 2\nsplit 2 16\nbind 3 task\nbind 7 task\n"
+        "bind 6 thread\nbind 9 thread\nbind 5 matrix\nbind 10 matrix\nbind 12 matrix\n"
+        "order 0 3 7 11 6 9 5 10 12\nstage 0 0 11 8 0 2\nstage 0 1 11 8 1 2\n");
+    EXPECT_THAT(loops, HasSubstr("matrix r")) << terms;
+    EXPECT_EQ(loops.find("block") != std::string::npos, terms > 8192) << loops;
+  }
+}
+
 }  // namespace
 }  // namespace kiln::schedule

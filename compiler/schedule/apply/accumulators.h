@@ -21,7 +21,8 @@ namespace kiln::schedule {
 // buffer holds a value for each point of the loops inside the outermost reduce loop. It is in
 // registers if those loops are all unrolled, lanes or threads (each thread has its own registers),
 // else in memory. In memory, the innermost tile is carried in registers through the reduce loops
-// inside it.
+// inside it. Each block of a long sum (../blocks_of_sums.h) has accumulators of its own, one for
+// each point of the loops inside the block's outermost one.
 struct Accumulators {
   struct Dimension {
     int axis = 0;

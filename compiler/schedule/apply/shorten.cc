@@ -196,6 +196,7 @@ class Shortener {
     empty_.clear();
     ForEachStatement(body, [&](const Statement& statement) {
       const auto* store = std::get_if<Store>(&statement.node);
+      vanishes &= !std::holds_alternative<ThreadReduce>(statement.node);
       if (store == nullptr || !vanishes) return;
       // An accumulator that begins anew in each iteration is not read after the loop.
       if (store->value->op() == Op::kConst && store->buffer >= kernel_buffers_) {
