@@ -6,6 +6,7 @@
 #include "absl/status/status.h"
 #include "compiler/ir/str_cat.h"
 #include "compiler/kernel/index_sum.h"
+#include "compiler/schedule/blocks_of_sums.h"
 #include "compiler/schedule/directives/words.h"
 #include "compiler/schedule/matrix/plan.h"
 #include "compiler/schedule/plan_order.h"
@@ -37,6 +38,7 @@ class Planner {
     if (status.ok()) status = FinishMatrices(&plan_);
     if (status.ok()) status = CheckSkips();
     if (!status.ok()) return status;
+    CutLongSums(kernel_, &plan_);
     KILN_VALIDATE(plan_, plan_.axes.size() * (1 + plan_.stages.size()));
     return std::move(plan_);
   }
@@ -283,10 +285,10 @@ void Plan::Validate() const {
   for (int i = 0; i < count; ++i) {
     const Axis& axis = axes[i];
     KILN_CHECK(axis.stage >= -1 && axis.stage < static_cast<int>(stages.size())) << "axis " << i;
-    KILN_CHECK(axis.parent < i && axis.fused_into < count) << "axis " << i;
+    KILN_CHECK(axis.parent < count && axis.fused_into < count) << "axis " << i;
     KILN_CHECK(!axis.split() || axis.fused_into < 0) << "axis " << i << " is split and fused";
     if (axis.split()) {
-      KILN_CHECK(axis.outer > i && axis.inner > i && axis.outer < count && axis.inner < count);
+      KILN_CHECK(axis.inner >= 0 && axis.outer < count && axis.inner < count) << "axis " << i;
       KILN_CHECK(axes[axis.outer].parent == i && axes[axis.inner].parent == i) << "axis " << i;
       KILN_CHECK_GE(axis.factor, 1) << "axis " << i;
       KILN_CHECK_EQ(axes[axis.inner].extent, axis.factor) << "axis " << i;
@@ -294,6 +296,10 @@ void Plan::Validate() const {
     if (axis.parent >= 0) {
       const Axis& whole = axes[axis.parent];
       KILN_CHECK(whole.outer == i || whole.inner == i) << "axis " << i << " is no part";
+      int splits = 0;
+      for (int part = i; part >= 0; part = axes[part].parent) {
+        KILN_CHECK_LE(++splits, count) << "axis " << i << " is a part of itself";
+      }
       KILN_CHECK_EQ(whole.stage, axis.stage) << "axis " << i;
     }
     if (axis.fused_into >= 0) KILN_CHECK_GT(axis.fused_into, i);

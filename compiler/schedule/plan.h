@@ -32,6 +32,10 @@ struct Axis {
   int parent = -1;  // the axis that was split into this one and another
   Binding binding = Binding::kSerial;
   bool partial = false;
+  // A block of a long sum: the loops from this one on have their own accumulators, which are added
+  // to those outside at the end (blocks_of_sums.h).
+  bool block = false;
+  bool peel_last = false;   // the last, shorter piece has its own code
   bool ahead = false;       // operands staged at it are staged one step earlier
   int64_t padded_from = 0;  // 0, or the extent before a Pad directive
   int64_t stride = 1;       // kThread: of its digit in the thread's number

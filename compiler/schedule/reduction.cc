@@ -39,6 +39,20 @@ bool Loads(const ir::Node* root) {
 
 }  // namespace
 
+std::vector<const ir::Node*> ReducesOf(const kernel::Stage& stage) {
+  std::vector<const ir::Node*> roots;
+  for (const kernel::Store& store : stage.stores) {
+    for (const ir::Node* root : {store.index, store.value, store.valid}) {
+      if (root != nullptr) roots.push_back(root);
+    }
+  }
+  std::vector<const ir::Node*> reduces;
+  for (const ir::Node* node : ir::TopologicalOrder(roots)) {
+    if (node->op() == Op::kReduce) reduces.push_back(node);
+  }
+  return reduces;
+}
+
 Op CombineOp(ReduceKind kind) {
   if (kind == ReduceKind::kSum) return Op::kAdd;
   return kind == ReduceKind::kProd ? Op::kMul : Op::kMax;

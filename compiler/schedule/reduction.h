@@ -6,8 +6,12 @@
 
 #include "absl/types/span.h"
 #include "compiler/ir/node.h"
+#include "compiler/kernel/kernel.h"
 
 namespace kiln::schedule {
+
+// Returns the stage's kReduce nodes, in topological order.
+std::vector<const ir::Node*> ReducesOf(const kernel::Stage& stage);
 
 ir::Op CombineOp(ir::ReduceKind kind);
 // Returns 0, 1, or the minimum of the dtype (minus infinity, false).

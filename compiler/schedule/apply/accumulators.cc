@@ -1,5 +1,8 @@
 #include "compiler/schedule/apply/accumulators.h"
 
+#include <string>
+
+#include "compiler/ir/str_cat.h"
 #include "compiler/schedule/reduction.h"
 
 namespace kiln::schedule {
@@ -8,7 +11,8 @@ using ir::Node;
 using ir::Op;
 
 std::shared_ptr<const Accumulators> AccumulatorBuilder::New(absl::Span<const int> tile,
-                                                            const State& state, Space space) {
+                                                            const State& state, Space space,
+                                                            int depth) {
   auto result = std::make_shared<Accumulators>();
   result->space = space;
   const bool registers = space == Space::kRegister;
@@ -39,8 +43,9 @@ std::shared_ptr<const Accumulators> AccumulatorBuilder::New(absl::Span<const int
     result->dimensions.push_back({*it, elements});
     elements *= plan_.axes[*it].extent;
   }
+  const std::string purpose = depth == 0 ? "sum" : StrCat("block", depth, "_");
   for (size_t i = 0; i < reduces_.size(); ++i) {
-    result->buffers.push_back(buffers_.Get("sum", static_cast<int>(i), reduces_[i]->dtype(),
+    result->buffers.push_back(buffers_.Get(purpose, static_cast<int>(i), reduces_[i]->dtype(),
                                            elements, result->space,
                                            registers ? static_cast<int>(lanes) : 1));
   }
@@ -80,6 +85,19 @@ Body AccumulatorBuilder::Copy(const State& state, const Accumulators& from,
     store.buffer = to.buffers[i];
     store.index = Index(to, state);
     store.value = Load(from, i, state);
+    body.push_back(Statement{store});
+  }
+  return body;
+}
+
+Body AccumulatorBuilder::Add(const State& state, const Accumulators& from, const Accumulators& to) {
+  Body body;
+  for (size_t i = 0; i < reduces_.size(); ++i) {
+    Store store;
+    store.buffer = to.buffers[i];
+    store.index = Index(to, state);
+    store.value = Combine(folder_.context(), reduces_[i]->attr<ir::ReduceAttr>().kind,
+                          Load(to, i, state), Load(from, i, state));
     body.push_back(Statement{store});
   }
   return body;

@@ -21,7 +21,8 @@ namespace kiln::schedule {
 // buffer holds a value for each point of the loops inside the outermost reduce loop. It is in
 // registers if those loops are all unrolled, lanes or threads (each thread has its own registers),
 // else in memory. In memory, the innermost tile is carried in registers through the reduce loops
-// inside it.
+// inside it. Each block of a long sum (../blocks_of_sums.h) has accumulators of its own, one for
+// each point of the loops inside the block's outermost one.
 struct Accumulators {
   struct Dimension {
     int axis = 0;
@@ -48,13 +49,15 @@ class AccumulatorBuilder {
 
   const std::vector<const ir::Node*>& reduces() const { return reduces_; }
 
-  // Returns accumulators for the points of the axes of `tile` and for the open lanes.
+  // Returns accumulators for the points of the axes of `tile` and for the open lanes. Those of a
+  // block have another `depth` than those outside.
   std::shared_ptr<const Accumulators> New(absl::Span<const int> tile, const State& state,
-                                          Space space);
-  // Return statements for one point, which set each accumulator to its reduction's identity, or
-  // copy another one's value.
+                                          Space space, int depth = 0);
+  // Return statements for one point, which set each accumulator to its reduction's identity, copy
+  // another one's value, or combine the two.
   Body Initialise(const State& state, const Accumulators& to);
   Body Copy(const State& state, const Accumulators& from, const Accumulators& to);
+  Body Add(const State& state, const Accumulators& from, const Accumulators& to);
 
   // Index and load at one point, in the buffer of reduction number `which`.
   const ir::Node* Index(const Accumulators& from, const State& state);

@@ -242,7 +242,7 @@ absl::StatusOr<LoopProgram> Apply(const kernel::Kernel& kernel, const Schedule& 
   if (!plan.ok()) return plan.status();
   absl::Status status = Applier(own, *std::move(plan), &program).Apply();
   if (!status.ok()) return status;
-  ShortenLoops(&program);
+  ShortenLoops(&program, static_cast<int>(own.buffers.size()));
   // As much work as building it.
   KILN_VALIDATE(program, 1);
   return program;

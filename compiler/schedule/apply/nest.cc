@@ -274,7 +274,7 @@ Body Nest::OpenOuter(int number, int parent, State state, const Inside& inside) 
   // A loop runs over the shorter last piece as well if the loop inside can take a computed extent.
   // Otherwise the last piece is peeled off into separate code.
   const Binding binding = BindingOf(number, state);
-  const bool peel = !TakesComputedExtent(binding) || tiles == 0 ||
+  const bool peel = !TakesComputedExtent(binding) || tiles == 0 || plan_.axes[number].peel_last ||
                     !TakesComputedExtent(plan_.axes[Consumer(inner)].binding);
   if (!peel) {
     Loop loop = LoopOf(number, tiles + 1, state);

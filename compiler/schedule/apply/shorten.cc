@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <optional>
 
+#include "absl/container/flat_hash_map.h"
 #include "absl/container/flat_hash_set.h"
 #include "compiler/ir/walk.h"
 #include "compiler/kernel/expression_folder.h"
@@ -83,7 +84,8 @@ class Rest {
 
 class Shortener {
  public:
-  explicit Shortener(LoopProgram* program) : program_(*program), folder_(*program->context) {}
+  Shortener(LoopProgram* program, int kernel_buffers)
+      : program_(*program), folder_(*program->context), kernel_buffers_(kernel_buffers) {}
 
   void Shorten(std::vector<Statement>* body) {
     for (Statement& statement : *body) {
@@ -191,9 +193,17 @@ class Shortener {
 
   bool VanishesWithout(const std::vector<Statement>& body, const Node* condition) {
     bool vanishes = true;
+    empty_.clear();
     ForEachStatement(body, [&](const Statement& statement) {
       const auto* store = std::get_if<Store>(&statement.node);
-      if (store != nullptr) vanishes = vanishes && Vanishes(*store, condition);
+      vanishes &= !std::holds_alternative<ThreadReduce>(statement.node);
+      if (store == nullptr || !vanishes) return;
+      // An accumulator that begins anew in each iteration is not read after the loop.
+      if (store->value->op() == Op::kConst && store->buffer >= kernel_buffers_) {
+        vanishes = empty_.emplace(store->buffer, store->value).first->second == store->value;
+      } else {
+        vanishes = Vanishes(*store, condition);
+      }
     });
     return vanishes;
   }
@@ -212,9 +222,17 @@ class Shortener {
       const bool is_old = old->op() == Op::kLoad && old->operands().size() == 1 &&
                           old->attr<ir::IntAttr>().value == store.buffer &&
                           old->operand(0) == store.index;
-      if (is_old && IsNeutralWithout(*kind, value->operand(1 - i), condition)) return true;
+      if (is_old && IsNeutral(*kind, value->operand(1 - i), condition)) return true;
     }
     return false;
+  }
+
+  bool IsNeutral(ir::ReduceKind kind, const Node* term, const Node* condition) const {
+    if (term->op() == Op::kLoad && term->operands().size() == 1) {
+      const auto block = empty_.find(static_cast<int>(term->attr<ir::IntAttr>().value));
+      if (block != empty_.end()) term = block->second;
+    }
+    return IsNeutralWithout(kind, term, condition);
   }
 
   static std::optional<ir::ReduceKind> KindOf(Op op) {
@@ -226,13 +244,17 @@ class Shortener {
 
   const LoopProgram& program_;
   kernel::ExpressionFolder folder_;
+  const int kernel_buffers_;
   absl::flat_hash_set<int> written_;  // by the loop
+  // The value that a buffer has in an iteration without terms, of those that the loop sets to a
+  // constant first.
+  absl::flat_hash_map<int, const Node*> empty_;
 };
 
 }  // namespace
 
-void ShortenLoops(LoopProgram* program) {
-  Shortener shortener(program);
+void ShortenLoops(LoopProgram* program, int kernel_buffers) {
+  Shortener shortener(program, kernel_buffers);
   for (Section& section : program->sections) shortener.Shorten(&section.body);
 }
 

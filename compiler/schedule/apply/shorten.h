@@ -13,7 +13,7 @@ namespace kiln::schedule {
 // store of its body has an effect. The condition must compare a sum of ranges with a number loaded
 // from a read-only global, or from shared memory that the loop does not write. A term with a zero
 // factor is then left out even if the other factor is infinite.
-void ShortenLoops(LoopProgram* program);
+void ShortenLoops(LoopProgram* program, int kernel_buffers);
 
 }  // namespace kiln::schedule
 

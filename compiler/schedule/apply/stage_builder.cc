@@ -24,20 +24,6 @@ constexpr int64_t kResultOperationsMax = 400;
 // Higher for threads of a block: the loops read the sums from memory.
 constexpr int64_t kThreadResultOperationsMax = 1500;
 
-std::vector<const Node*> FindReduces(const kernel::Stage& stage) {
-  std::vector<const Node*> roots;
-  for (const kernel::Store& store : stage.stores) {
-    for (const Node* root : {store.index, store.value, store.valid}) {
-      if (root != nullptr) roots.push_back(root);
-    }
-  }
-  std::vector<const Node*> reduces;
-  for (const Node* node : ir::TopologicalOrder(roots)) {
-    if (node->op() == Op::kReduce) reduces.push_back(node);
-  }
-  return reduces;
-}
-
 }  // namespace
 
 StageBuilder::StageBuilder(const kernel::Stage& stage, const Plan& plan,
@@ -52,7 +38,7 @@ StageBuilder::StageBuilder(const kernel::Stage& stage, const Plan& plan,
       program_(*program),
       placer_(plan, nest, folder, *program, kernel_buffers),
       buffers_(program),
-      sums_(FindReduces(stage), plan, nest, folder, placer_, buffers_),
+      sums_(ReducesOf(stage), plan, nest, folder, placer_, buffers_),
       packer_(plan, nest, folder, placer_, buffers_),
       guard_(stage.ordered_ranges.empty() ? nullptr : stage.stores[0].valid),
       needed_(stage_plan.skip ? FindNeeded() : std::vector<const Node*>()) {}
@@ -163,6 +149,9 @@ Body StageBuilder::Compute(absl::Span<const int> axes, State state, Environment 
     return Accumulate(axes, std::move(state), std::move(environment));
   }
   if (axes.empty()) return Update(state, environment);
+  if (plan_.axes[axes[0]].block && environment.block != axes[0]) {
+    return AddUpBlock(axes, std::move(state), std::move(environment));
+  }
   if (at_reduce && environment.accumulators->space != Space::kRegister &&
       FitsRegisters(TileOf(axes))) {
     return CarryTileInRegisters(axes, std::move(state), std::move(environment));
@@ -357,6 +346,28 @@ Body StageBuilder::CarryTileInRegisters(absl::Span<const int> axes, State state,
   Append(&body, Compute(axes, state, environment));
   Append(&body, nest_.Loops(tile, std::move(state),
                             [&](State inner) { return sums_.Copy(inner, *registers, *outer); }));
+  return body;
+}
+
+// Accumulates a block of a long sum from zero and adds it to the accumulators outside, so that no
+// chain of additions is long.
+Body StageBuilder::AddUpBlock(absl::Span<const int> axes, State state, Environment environment) {
+  const std::vector<int> tile = TileOf(axes);
+  const auto outer = environment.accumulators;
+  const auto block = sums_.New(tile, state, FitsRegisters(tile) ? Space::kRegister : outer->space,
+                               ++environment.depth);
+  environment.accumulators = block;
+  environment.block = axes[0];
+  const bool was_rolled = state.rolled;
+  const bool rolled = was_rolled || block->space != Space::kRegister;
+  state.rolled = rolled;
+  Body body =
+      nest_.Loops(tile, state, [&](State inner) { return sums_.Initialise(inner, *block); });
+  state.rolled = was_rolled;
+  Append(&body, Compute(axes, state, environment));
+  state.rolled = rolled;
+  Append(&body, nest_.Loops(tile, std::move(state),
+                            [&](State inner) { return sums_.Add(inner, *block, *outer); }));
   return body;
 }
 

@@ -35,6 +35,8 @@ class StageBuilder {
  private:
   struct Environment {
     std::shared_ptr<const Accumulators> accumulators;
+    int block = -1;  // the outermost axis of the block that they accumulate, or -1: the whole sum
+    int depth = 0;   // how many blocks are open
     std::vector<StagedOperand> staged;
     bool guarded = false;               // inside a branch on guard_
     std::vector<const ir::Node*> held;  // those of needed_ that hold here
@@ -49,6 +51,7 @@ class StageBuilder {
   Body OpenLoop(absl::Span<const int> axes, State state, Environment environment);
   Body Accumulate(absl::Span<const int> axes, State state, Environment environment);
   Body CarryTileInRegisters(absl::Span<const int> axes, State state, Environment environment);
+  Body AddUpBlock(absl::Span<const int> axes, State state, Environment environment);
   Body StageAt(int axis, const State& state, Environment* environment);
 
   Body CombineThreads(absl::Span<const int> tile, State state, Environment* environment);

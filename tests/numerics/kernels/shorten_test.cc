@@ -45,6 +45,22 @@ stage reduce r0:100
   }
 }
 
+// So does each block of a long sum, and the loop over blocks.
+TEST_F(ShortenTest, BlocksOfLongSumsEndToo) {
+  for (const char* end : {"b0[0]%6400", "b0[0]%3", "b0[0]%1"}) {
+    const std::string kernel = StrCat(R"(buffer b0 int64[1] read
+buffer b1 float32[6401] read
+buffer b2 float32[2] write
+stage r0:2 reduce r1:6401
+  b2[r0] = sum(where(cmplt(r1 + r0, )",
+                                      end, "), b1[r1], 0:float32))\n");
+    for (const char* directives : {"", "split 1 100\n", "split 1 16\nbind 3 vector\n",
+                                   "order 0 1 0\n", "split 1 3000\norder 0 2 0 3\n"}) {
+      ExpectRight(kernel, directives, 1e-3);
+    }
+  }
+}
+
 // A scatter writes each of its elements, even if the added value is masked.
 TEST_F(ShortenTest, ScattersAddWhatIsMaskedToo) {
   const auto kernel = kernel::ParseKernel(R"(buffer b0 int32[3] read
