@@ -84,9 +84,10 @@ TEST_F(VariableProgramsTest, ThatThereIsNoneIsFoundOutOnce) {
   class CountingSource : public VariableCopySource {
    public:
     using VariableCopySource::VariableCopySource;
-    absl::StatusOr<graph::Graph> Build(const Bindings& bindings, const Grow& grow) const override {
+    absl::StatusOr<graph::Graph> Build(const Bindings& bindings, const Grow& grow,
+                                       ops::FormSizes* sizes) const override {
       ++builds;
-      return VariableCopySource::Build(bindings, grow);
+      return VariableCopySource::Build(bindings, grow, sizes);
     }
     mutable int builds = 0;
   };

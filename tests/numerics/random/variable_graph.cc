@@ -18,6 +18,7 @@ const Node* Maker::Input(const ir::Shape& shape, DType wanted) {
 
 const Node* Maker::Make(std::string_view op, std::vector<const Node*> operands,
                         const ops::Attributes& attributes, DType declared) {
+  if (form_sizes != nullptr) form_sizes->BeginNode(made++);
   return ops::BuildOp(b, *ops::FindOp(op), operands, attributes, declared).value();
 }
 
@@ -55,6 +56,9 @@ class RandomMaker {
     return static_cast<int64_t>((state_ >> 33) % count);
   }
   int64_t At(Size size) const { return size.a * n_ + size.b; }
+  static int64_t Varying(const std::vector<Size>& dims) {
+    return std::count_if(dims.begin(), dims.end(), [](Size size) { return size.a != 0; });
+  }
 
   void Step() {
     const Value x = values_[values_.size() - 1 - Pick(std::min<int64_t>(3, values_.size()))];
@@ -63,7 +67,10 @@ class RandomMaker {
     const Size size = x.dims[axis];
     std::vector<Size> dims = x.dims;
     std::vector<int64_t> pairs(2 * rank, 0);
-    switch (Pick(12)) {
+    int choice = static_cast<int>(Pick(15));
+    // These merge all dimensions but one, whose product must be a formula.
+    if (choice >= 11 && choice < 14 && Varying(x.dims) > 1) choice = 0;
+    switch (choice) {
       case 0:
         return Add(m_.Make("sin", {x.node}), dims);
       case 1:
@@ -131,6 +138,13 @@ class RandomMaker {
         const char* const op = Pick(2) == 0 ? "max" : "logsumexp";
         return Add(m_.Make(op, {x.node}, {{"axes", m_.List({axis})}}), dims);
       }
+      case 11:
+        return Add(m_.Make("sort", {x.node}, {{"axis", axis}, {"descending", Pick(2) == 0}}), dims);
+      case 12:
+        return Add(m_.Make("cumulative_sum", {x.node}, {{"axis", axis}}), dims);
+      case 13:
+        dims[axis] = {0, 1};
+        return Add(m_.Make("topk", {x.node}, {{"axis", axis}, {"k", int64_t{1}}}), dims);
       default: {  // with indices that run backwards and out of range
         const Node* places =
             m_.Make("sub", {m_.b.ConstInt(DType::kInt64, 3),
