@@ -318,10 +318,10 @@ TEST(VariablesTest, RandomGraphs) {
   constexpr int kGraphs = 200;
   for (int seed = 0; seed < kGraphs && !HasFailure(); ++seed) {
     const Make make = [seed](Maker& m, Values n) { numerics::MakeVariableGraph(m, seed, n[0], 8); };
-    covered += ExpectOneGraph({{"n", 1, 6}}, make, "seed " + std::to_string(seed));
+    covered += ExpectOneGraph({{"n", 1, 12}}, make, "seed " + std::to_string(seed));
   }
   // At n = 1 many have another form.
-  EXPECT_GE(covered, kGraphs * 4);
+  EXPECT_GE(covered, kGraphs * 9);
 }
 
 // Expansions whose form depends on a size have one form for all sizes within the bounds.
@@ -377,6 +377,69 @@ const std::vector<Case>& FormCases() {
        }},
   };
   return cases;
+}
+
+// Sizes that are no affine functions of the variables.
+const std::vector<Case>& DerivedCases() {
+  static const auto& cases = *new std::vector<Case>{
+      {"square",
+       [](Maker& m, Values n) {
+         const Node* x = m.Input({n[0], n[0]});
+         const Node* flat = m.b.Reshape(m.Make("exp", {x}), {n[0] * n[0]});
+         const Node* loss = m.Make("mean", {m.Make("mul", {x, x})});
+         m.graph.outputs = {flat, loss, m.Make("gradient", {loss, x}), m.b.Diagonal(x),
+                            m.b.Reshape(flat, {n[0], n[0]})};
+       }},
+      {"square_among_others",
+       [](Maker& m, Values n) {
+         const Node* x = m.Input({2, n[0], n[0] + 1, 3});
+         m.graph.outputs = {m.b.Reshape(m.Make("neg", {x}), {2, n[0] * (n[0] + 1), 3}),
+                            m.b.Reshape(x, {3, n[0], 2, n[0] + 1}),
+                            m.Make("sort", {x}, {{"axis", int64_t{1}}})};
+       }},
+      {"every_second",
+       [](Maker& m, Values n) {
+         const Node* x = m.Input({2, 3, n[0] + 3});
+         const Node* w = m.Input({4, 3, 3});
+         const ops::Attributes strided = {{"stride", m.List({2})}, {"padding", m.List({1})}};
+         const Node* y = m.Make("conv1d", {x, w}, strided);
+         const Node* z = m.Make("conv1d", {m.Make("tanh", {y}), m.Input({2, 4, 3})}, strided);
+         const Node* loss = m.Make("sum", {m.Make("mul", {z, z})});
+         m.graph.outputs = {y, z, m.Make("gradient", {loss, x}), m.Make("gradient", {loss, w})};
+       }},
+      {"every_third",
+       [](Maker& m, Values n) {
+         const Node* x = m.Input({n[0] + 5, 2});
+         const Node* windows = m.b.Window(x, 0, 4, 3, 1);
+         m.graph.outputs = {m.Make("max", {windows}, {{"axes", m.List({-1})}}),
+                            m.Make("mean", {windows})};
+       }},
+  };
+  return cases;
+}
+
+class DerivedTest : public testing::TestWithParam<Case> {};
+
+TEST_P(DerivedTest, EqualsTheGraphOfEveryValue) {
+  EXPECT_GE(ExpectOneGraph({{"n", 1, 24}}, GetParam().make, GetParam().name), 23);
+}
+
+INSTANTIATE_TEST_SUITE_P(Sizes, DerivedTest, testing::ValuesIn(DerivedCases()),
+                         [](const auto& info) { return info.param.name; });
+
+TEST(VariablesTest, ProductsOfTwoVariables) {
+  const Make make = [](Maker& m, Values n) {
+    const Node* x = m.Input({n[0], 2, n[1]});
+    const Node* flat = m.b.Reshape(m.Make("exp", {x}), {n[0] * 2 * n[1]});
+    const Node* loss = m.Make("mean", {m.Make("mul", {x, x})});
+    m.graph.outputs = {flat,
+                       m.b.Reshape(flat, {n[1], n[0] * 2}),
+                       loss,
+                       m.Make("gradient", {loss, x}),
+                       m.Make("sort", {x}),
+                       m.Make("cumulative_sum", {x}, {{"axis", int64_t{1}}})};
+  };
+  EXPECT_GE(ExpectOneGraph({{"rows", 2, 9}, {"columns", 2, 8}}, make, "two"), 8 * 7);
 }
 
 class OneFormTest : public testing::TestWithParam<Case> {};
@@ -443,10 +506,11 @@ TEST(VariablesTest, TwoVariables) {
 }
 
 TEST(VariablesTest, WhatIsNoFormulaIsAnError) {
-  const Make square = [](Maker& m, Values n) {
-    m.graph.outputs = {m.Make("iota", {}, {{"shape", m.List({n[0] * n[0]})}}, DType::kInt32)};
+  const Make cube = [](Maker& m, Values n) {
+    const int64_t size = n[0] * n[0] * n[0];
+    m.graph.outputs = {m.Make("iota", {}, {{"shape", m.List({size})}}, DType::kInt32)};
   };
-  EXPECT_EQ(Generalize({{"n", 1, 20}}, Building(square)).status().code(),
+  EXPECT_EQ(Generalize({{"n", 1, 20}}, Building(cube)).status().code(),
             absl::StatusCode::kUnimplemented);
   const Make two_forms = [](Maker& m, Values n) {
     const Node* x = m.Input({n[0]});

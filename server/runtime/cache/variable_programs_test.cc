@@ -91,7 +91,7 @@ TEST_F(VariableProgramsTest, ThatThereIsNoneIsFoundOutOnce) {
     }
     mutable int builds = 0;
   };
-  const auto source = std::make_shared<CountingSource>(2);
+  const auto source = std::make_shared<CountingSource>(3);
   EXPECT_FALSE(Get(source, 1).ok());
   const int builds = source->builds;
   EXPECT_GT(builds, 0);

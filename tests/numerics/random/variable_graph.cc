@@ -56,9 +56,6 @@ class RandomMaker {
     return static_cast<int64_t>((state_ >> 33) % count);
   }
   int64_t At(Size size) const { return size.a * n_ + size.b; }
-  static int64_t Varying(const std::vector<Size>& dims) {
-    return std::count_if(dims.begin(), dims.end(), [](Size size) { return size.a != 0; });
-  }
 
   void Step() {
     const Value x = values_[values_.size() - 1 - Pick(std::min<int64_t>(3, values_.size()))];
@@ -67,10 +64,7 @@ class RandomMaker {
     const Size size = x.dims[axis];
     std::vector<Size> dims = x.dims;
     std::vector<int64_t> pairs(2 * rank, 0);
-    int choice = static_cast<int>(Pick(15));
-    // These merge all dimensions but one, whose product must be a formula.
-    if (choice >= 11 && choice < 14 && Varying(x.dims) > 1) choice = 0;
-    switch (choice) {
+    switch (Pick(16)) {
       case 0:
         return Add(m_.Make("sin", {x.node}), dims);
       case 1:
@@ -145,6 +139,13 @@ class RandomMaker {
       case 13:
         dims[axis] = {0, 1};
         return Add(m_.Make("topk", {x.node}, {{"axis", axis}, {"k", int64_t{1}}}), dims);
+      case 14: {  // every second element
+        if (rank < 2 || size.a + size.b < 2) return;
+        const Node* windows = m_.b.Window(x.node, axis, 2, 2, 1);
+        const Node* halves = m_.Make("sum", {windows}, {{"axes", m_.List({-1})}});
+        dims.erase(dims.begin() + axis);
+        return Add(m_.Make("max", {halves}, {{"axes", m_.List({axis})}}), dims);
+      }
       default: {  // with indices that run backwards and out of range
         const Node* places =
             m_.Make("sub", {m_.b.ConstInt(DType::kInt64, 3),
