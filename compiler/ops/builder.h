@@ -12,6 +12,7 @@
 #include "absl/status/status.h"
 #include "absl/types/span.h"
 #include "compiler/ir/node.h"
+#include "compiler/ops/form_sizes.h"
 #include "compiler/ops/op_def.h"
 
 namespace kiln::ops {
@@ -21,9 +22,16 @@ class Builder {
  public:
   using Axes = absl::Span<const int64_t>;  // may be negative; then counted from the end
 
-  // `context` must outlive the Builder.
-  explicit Builder(ir::Context& context) : context_(context) {}
+  // `context` and `sizes` must outlive the Builder.
+  explicit Builder(ir::Context& context, FormSizes* sizes = nullptr)
+      : context_(context), sizes_(sizes) {}
   ir::Context& context() { return context_; }
+
+  // Returns the range of a size that selects the form of an expansion; without FormSizes the size
+  // itself. An expansion asks for each of its sizes, whatever they are.
+  SizeRange RangeOf(int64_t size) {
+    return sizes_ == nullptr ? SizeRange{size, size} : sizes_->Next(size);
+  }
 
   // Returns INVALID_ARGUMENT once a node's shape has exceeded the limits of CheckShape, which the
   // product in a huge matmul can. Nodes made after that are unusable.
@@ -130,6 +138,7 @@ class Builder {
                        std::vector<const ir::Node*> operands, ir::Attribute attribute = {});
 
   ir::Context& context_;
+  FormSizes* const sizes_;
   absl::Status status_;
 };
 

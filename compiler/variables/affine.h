@@ -10,8 +10,8 @@
 
 namespace kiln::variables {
 
-// Coefficients are indexed like the graph's list of variables. Trailing zero coefficients are
-// omitted, so that a fixed number has none.
+// Coefficients are indexed like the graph's list of variables, followed by its derived ones
+// (derived.h). Trailing zero coefficients are omitted, so that a fixed number has none.
 struct Affine {
   int64_t constant = 0;
   std::vector<int64_t> coefficients;
@@ -26,7 +26,8 @@ Affine Fixed(int64_t value);
 Affine AddScaled(const Affine& a, const Affine& b, int64_t factor);
 
 int64_t At(const Affine& affine, absl::Span<const int64_t> values);
-// Bounds over all values within the variables' bounds.
+// Bounds over all values within the variables' bounds; where derived ones take part, the numbers
+// may not reach them.
 int64_t Least(const Affine& affine, absl::Span<const graph::Variable> variables);
 int64_t Most(const Affine& affine, absl::Span<const graph::Variable> variables);
 

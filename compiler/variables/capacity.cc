@@ -26,9 +26,7 @@ bool Varies(Dims dims) {
 class Lowerer {
  public:
   explicit Lowerer(const GeneralGraph& general)
-      : general_(general),
-        builder_(*context_),
-        extents_(builder_, general.variables, static_cast<int64_t>(general.inputs.size())) {}
+      : general_(general), builder_(*context_), extents_(builder_, general) {}
 
   absl::StatusOr<graph::Graph> Run() {
     for (const GeneralNode& node : general_.nodes) {

@@ -9,16 +9,29 @@ using ir::DType;
 using ir::Node;
 using ir::Op;
 
-Extents::Extents(ops::Builder& builder, absl::Span<const graph::Variable> variables, int64_t input)
-    : b_(builder), variables_(variables) {
-  const int64_t count = static_cast<int64_t>(variables.size());
+Extents::Extents(ops::Builder& builder, const GeneralGraph& general)
+    : b_(builder),
+      derived_(general.derived),
+      variables_(WithDerived(general.variables, general.derived)) {
+  const auto count = static_cast<int64_t>(general.variables.size());
+  const auto input = static_cast<int64_t>(general.inputs.size());
   const Node* values = b_.Input(input, DType::kInt64, {count});
   for (int64_t i = 0; i < count; ++i) {
     const Node* value = b_.Reshape(b_.Slice(values, 0, i, i + 1), {});
-    const Node* low = b_.ConstInt(DType::kInt64, variables[i].min);
-    const Node* high = b_.ConstInt(DType::kInt64, variables[i].max);
+    const Node* low = b_.ConstInt(DType::kInt64, variables_[i].min);
+    const Node* high = b_.ConstInt(DType::kInt64, variables_[i].max);
     // Values outside their bounds are refused before the run; the clamp is only for the proof.
     scalars_.push_back(b_.Binary(Op::kMin, b_.Binary(Op::kMax, value, low), high));
+  }
+  for (const Derived& derived : derived_) {
+    const Node* left = scalars_[derived.left];
+    if (derived.kind == Derived::Kind::kProduct) {
+      scalars_.push_back(b_.Mul(left, scalars_[derived.right]));
+    } else {
+      const Node* shifted = b_.Add(left, b_.ConstInt(DType::kInt64, derived.shift));
+      scalars_.push_back(
+          b_.Binary(Op::kIDiv, shifted, b_.ConstInt(DType::kInt64, derived.divisor)));
+    }
   }
 }
 

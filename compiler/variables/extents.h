@@ -16,8 +16,8 @@ using Dims = absl::Span<const Affine>;
 // Not thread-safe. Nodes named x have the capacity of `dims`, which is their true shape.
 class Extents {
  public:
-  // `builder` and `variables` must outlive this; the values are the input number `input`.
-  Extents(ops::Builder& builder, absl::Span<const graph::Variable> variables, int64_t input);
+  // `builder` must outlive this. The variables' values are the input after those of the graph.
+  Extents(ops::Builder& builder, const GeneralGraph& general);
 
   int64_t Capacity(const Affine& size) const;
   ir::Shape Capacity(Dims dims) const;
@@ -51,8 +51,9 @@ class Extents {
   const ir::Node* CapacityIndex(const ir::Node* packed, Dims dims);
 
   ops::Builder& b_;
-  const absl::Span<const graph::Variable> variables_;
-  std::vector<const ir::Node*> scalars_;  // by variable
+  const std::vector<Derived> derived_;
+  const std::vector<graph::Variable> variables_;  // and derived ones
+  std::vector<const ir::Node*> scalars_;          // by variable
 };
 
 // Returns the result of a reduction over no elements.

@@ -1,6 +1,6 @@
 // The part of Extents that regroups dimensions.
 #include <algorithm>
-#include <numeric>
+#include <map>
 #include <utility>
 
 #include "compiler/variables/extents.h"
@@ -24,24 +24,44 @@ bool VariesOutermost(Dims dims) {
   return true;
 }
 
-// A product of sizes: a constant factor, and varying sizes without a common factor, in order.
-struct Product {
-  int64_t factor = 1;
-  std::vector<Affine> varying;
-  bool operator==(const Product&) const = default;
+// A product of sizes, as a polynomial: coefficients by the variables that are multiplied, in order.
+// A quotient counts as a variable.
+class Product {
+ public:
+  explicit Product(absl::Span<const Derived> derived, size_t variables)
+      : derived_(derived), variables_(static_cast<int>(variables)) {}
 
-  void Multiply(Affine size) {
-    if (size.is_fixed()) {
-      factor *= size.constant;
-      return;
+  void Multiply(const Affine& size) {
+    std::map<std::vector<int>, Coefficient> product;
+    for (const auto& [factors, coefficient] : terms_) {
+      product[factors] += coefficient * size.constant;
+      for (size_t i = 0; i < size.coefficients.size(); ++i) {
+        product[With(factors, static_cast<int>(i))] += coefficient * size.coefficients[i];
+      }
     }
-    int64_t common = std::abs(size.constant);
-    for (const int64_t coefficient : size.coefficients) common = std::gcd(common, coefficient);
-    size.constant /= common;
-    for (int64_t& coefficient : size.coefficients) coefficient /= common;
-    factor *= common;
-    varying.insert(std::upper_bound(varying.begin(), varying.end(), size), size);
+    std::erase_if(product, [](const auto& term) { return term.second == 0; });
+    terms_ = std::move(product);
   }
+  bool operator==(const Product& other) const { return terms_ == other.terms_; }
+
+ private:
+  using Coefficient = __int128;
+
+  std::vector<int> With(std::vector<int> factors, int variable) const {
+    const Derived* derived = variable < variables_ ? nullptr : &derived_[variable - variables_];
+    if (derived != nullptr && derived->kind == Derived::Kind::kProduct) {
+      factors.push_back(derived->left);
+      factors.push_back(derived->right);
+    } else {
+      factors.push_back(variable);
+    }
+    std::sort(factors.begin(), factors.end());
+    return factors;
+  }
+
+  absl::Span<const Derived> derived_;
+  int variables_;
+  std::map<std::vector<int>, Coefficient> terms_ = {{{}, 1}};
 };
 
 // Dimensions [from_begin, from_end) hold the same elements as [to_begin, to_end).
@@ -49,15 +69,17 @@ struct Group {
   size_t from_begin, from_end, to_begin, to_end;
 };
 
-// Returns the smallest groups. `middle` is a set of values at which sizes are compared, to choose
-// the side that takes the next dimension.
-std::vector<Group> GroupsOf(Dims from, Dims to, absl::Span<const int64_t> middle) {
+// Returns the smallest groups. `one` is the product of no sizes; `middle` is a set of values at
+// which sizes are compared, to choose the side that takes the next dimension.
+std::vector<Group> GroupsOf(Dims from, Dims to, const Product& one,
+                            absl::Span<const int64_t> middle) {
   std::vector<Group> groups;
   size_t i = 0;
   size_t j = 0;
   while (i < from.size() || j < to.size()) {
     Group group{i, i, j, j};
-    Product have, want;
+    Product have = one;
+    Product want = one;
     double have_size = 1;
     double want_size = 1;
     const auto take = [&](Product& product, double& size, const Affine& next) {
@@ -134,10 +156,12 @@ const Node* Extents::Reshaped(const Node* x, Dims from, Dims to) {
     return b_.Full(x->dtype(), shape, 0);
   }
   std::vector<int64_t> middle;
-  for (const graph::Variable& variable : variables_) {
+  const size_t count = variables_.size() - derived_.size();
+  for (const graph::Variable& variable : absl::MakeSpan(variables_).first(count)) {
     middle.push_back(variable.min + (variable.max - variable.min) / 2);
   }
-  const std::vector<Group> groups = GroupsOf(from, to, middle);
+  const std::vector<Group> groups =
+      GroupsOf(from, to, Product(derived_, count), WithDerived(middle, derived_));
   ir::Shape grouped;
   for (const Group& group : groups) {
     grouped.push_back(ir::NumElements(

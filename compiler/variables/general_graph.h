@@ -11,6 +11,7 @@
 #include "compiler/graph/variable.h"
 #include "compiler/ir/node.h"
 #include "compiler/variables/affine.h"
+#include "compiler/variables/derived.h"
 
 namespace kiln::variables {
 
@@ -37,6 +38,7 @@ struct GeneralNode {
 
 struct GeneralGraph {
   std::vector<graph::Variable> variables;
+  std::vector<Derived> derived;
   std::vector<GeneralNode> nodes;  // operands before their users
   struct Input {
     ir::DType dtype = ir::DType::kInvalid;

@@ -15,10 +15,17 @@ using ir::Node;
 // The corresponding nodes at all probes.
 using Tuple = std::vector<const Node*>;
 
-absl::Status Unlike(const Node* node, std::string_view what) {
+absl::Status HasOtherForms(const Node* node) {
   return absl::UnimplementedError(
+      StrCat("the graph has an op \"", ir::Name(node->op()),
+             "\" at some values of the variables, and another at others"));
+}
+
+// More probes may help.
+absl::Status HasNoFormula(const Node* node, std::string_view what) {
+  return absl::OutOfRangeError(
       StrCat("an op \"", ir::Name(node->op()), "\" has ", what,
-             ", which depends on the variables in a way that is not affine"));
+             ", which depends on the variables in a way that no formula describes"));
 }
 
 // Walks all graphs in parallel.
@@ -60,8 +67,9 @@ class GraphGeneralizer {
       for (const graph::Graph& graph : graphs_) shapes.push_back(graph.inputs[i].shape);
       std::optional<std::vector<Affine>> shape = FitAll(shapes);
       if (!shape.has_value()) {
-        return absl::UnimplementedError(
-            StrCat("the shape of input ", i, " is not an affine function of the variables"));
+        return absl::OutOfRangeError(
+            StrCat("the shape of input ", i,
+                   " depends on the variables in a way that no formula describes"));
       }
       result_.inputs.push_back({graphs_[0].inputs[i].dtype, *std::move(shape)});
     }
@@ -104,7 +112,7 @@ class GraphGeneralizer {
       const bool alike = node->op() == first->op() && node->dtype() == first->dtype() &&
                          node->operands().size() == first->operands().size() &&
                          node->attribute().index() == first->attribute().index();
-      if (!alike) return Unlike(first, "the graph has another form at other values");
+      if (!alike) return HasOtherForms(first);
     }
     return absl::OkStatus();
   }
@@ -118,7 +126,7 @@ class GraphGeneralizer {
     std::vector<ir::Shape> shapes;
     for (const Node* at_probe : tuple) shapes.push_back(at_probe->shape());
     std::optional<std::vector<Affine>> shape = FitAll(shapes);
-    if (!shape.has_value()) return Unlike(first, "a shape");
+    if (!shape.has_value()) return HasNoFormula(first, "a shape");
     node.shape = *std::move(shape);
     if (absl::Status status = FitAttribute(tuple, &node); !status.ok()) return status;
     known_[tuple] = static_cast<int>(result_.nodes.size());
@@ -135,8 +143,8 @@ class GraphGeneralizer {
     if (std::holds_alternative<ir::ConstValue>(node->attribute)) {
       std::vector<ir::ConstValue> values;
       for (const Node* at_probe : tuple) values.push_back(at_probe->attr<ir::ConstValue>());
-      std::optional<Formula> formula = probes_.FitConstant(node->dtype, values);
-      if (!formula.has_value()) return Unlike(tuple[0], "a value");
+      std::optional<Formula> formula = probes_.FitConstant(node->dtype, values, &result_.derived);
+      if (!formula.has_value()) return HasNoFormula(tuple[0], "a value");
       node->varying = *std::move(formula);
       return absl::OkStatus();
     }
@@ -144,15 +152,15 @@ class GraphGeneralizer {
       std::vector<std::vector<int64_t>> lists;
       for (const Node* at_probe : tuple) lists.push_back(at_probe->attr<ir::IntsAttr>().values);
       std::optional<std::vector<Affine>> ints = FitAll(lists);
-      if (!ints.has_value()) return Unlike(tuple[0], "numbers");
+      if (!ints.has_value()) return HasNoFormula(tuple[0], "numbers");
       node->varying = *std::move(ints);
       return absl::OkStatus();
     }
-    return Unlike(tuple[0], "an attribute");
+    return HasOtherForms(tuple[0]);
   }
 
   // Fits each element of the lists.
-  std::optional<std::vector<Affine>> FitAll(const std::vector<std::vector<int64_t>>& lists) const {
+  std::optional<std::vector<Affine>> FitAll(const std::vector<std::vector<int64_t>>& lists) {
     std::vector<Affine> fitted;
     for (size_t i = 0; i < lists[0].size(); ++i) {
       std::vector<int64_t> seen;
@@ -160,7 +168,7 @@ class GraphGeneralizer {
         if (list.size() != lists[0].size()) return std::nullopt;
         seen.push_back(list[i]);
       }
-      std::optional<Affine> affine = probes_.Fit(seen);
+      std::optional<Affine> affine = probes_.Fit(seen, &result_.derived);
       if (!affine.has_value()) return std::nullopt;
       fitted.push_back(*std::move(affine));
     }
@@ -193,15 +201,30 @@ absl::StatusOr<GeneralGraph> Generalize(std::vector<graph::Variable> variables,
   absl::Status first = absl::UnimplementedError(
       "a variable has only two values, which two programs serve as well, or there are too many or "
       "too large variables");
+  // The best probes come first, and so does the most useful reason.
   bool tried = false;
-  for (const Probes& probes : ProbesFor(variables)) {
+  bool lacks_formula = false;
+  std::vector<Probes> later;
+  const auto try_at = [&](const Probes& probes) {
     absl::StatusOr<GeneralGraph> graph = GeneralizeAt(probes, variables, build);
-    if (graph.ok()) return graph;
-    // The best probes come first, and so does the most useful reason.
     if (!tried) first = graph.status();
     tried = true;
+    lacks_formula = lacks_formula || absl::IsOutOfRange(graph.status());
+    return graph;
+  };
+  for (const Probes& probes : ProbesFor(variables)) {
+    // Many probes only help to find more formulas.
+    if (probes.derives() && !lacks_formula) {
+      later.push_back(probes);
+      continue;
+    }
+    if (auto graph = try_at(probes); graph.ok()) return graph;
   }
-  return first;
+  for (const Probes& probes : later) {
+    if (!lacks_formula) break;
+    if (auto graph = try_at(probes); graph.ok()) return graph;
+  }
+  return absl::IsOutOfRange(first) ? absl::UnimplementedError(first.message()) : first;
 }
 
 }  // namespace kiln::variables

@@ -2,9 +2,10 @@
 //
 // The rules of ops only handle numbers, so the graph is built at a few neighbouring values and the
 // results are compared (anti-unification; Plotkin, "A note on inductive generalization", 1970). The
-// graphs may differ only in numbers, and each must be one affine function of the variables, or the
-// reciprocal of one. Composites, gradients and shape rules need no code for this. A function found
-// from a few values is a guess and never trusted: see is_right_at.h.
+// graphs may differ only in numbers, and each must be one affine function of the variables and of
+// products and quotients of them (derived.h), or the reciprocal of one. Composites, gradients and
+// shape rules need no code for this. A function found from a few values is a guess and never
+// trusted: see is_right_at.h.
 #ifndef KILN_COMPILER_VARIABLES_GENERALIZE_H_
 #define KILN_COMPILER_VARIABLES_GENERALIZE_H_
 

@@ -96,7 +96,8 @@ bool SameInputs(const GeneralGraph& general, const graph::Graph& special,
 }  // namespace
 
 bool IsRightAt(const GeneralGraph& general, const graph::Graph& special,
-               absl::Span<const int64_t> values) {
+               absl::Span<const int64_t> variables) {
+  const std::vector<int64_t> values = WithDerived(variables, general.derived);
   const bool same_results = general.outputs.size() == special.outputs.size() &&
                             general.updates.size() == special.updates.size();
   if (!same_results || !SameInputs(general, special, values)) return false;

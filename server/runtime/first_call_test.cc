@@ -111,9 +111,10 @@ class FirstCallOfProgramTest : public ::testing::Test {
    public:
     SlowSource(FirstCallOfProgramTest& test, std::string key)
         : CopySource(std::move(key), 4), test_(test) {}
-    absl::StatusOr<graph::Graph> Build(const Bindings& bindings, const Grow& grow) const override {
+    absl::StatusOr<graph::Graph> Build(const Bindings& bindings, const Grow& grow,
+                                       ops::FormSizes* sizes) const override {
       test_.Take(absl::Seconds(2));
-      return CopySource::Build(bindings, grow);
+      return CopySource::Build(bindings, grow, sizes);
     }
 
    private:

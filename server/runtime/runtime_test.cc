@@ -468,12 +468,12 @@ TEST_F(ProgramCacheTest, AChangeWhileAProgramIsComparedWithAnotherOneIsNotMissed
 
 TEST_F(ProgramCacheTest, WhatHasNoOneProgramGetsOneForEveryValue) {
   auto cache = Make();
-  const auto source = std::make_shared<VariableCopySource>(2);
+  const auto source = std::make_shared<VariableCopySource>(3);
   for (int64_t n = 1; n <= 3; ++n) {
     const auto future = cache->Get(source, {{"n", n}}, device_, "");
     ASSERT_TRUE(Wait(future).ok());
     EXPECT_EQ((*future->result())->variables, nullptr);
-    EXPECT_EQ((*future->result())->signature.outputs[0]->shape, (std::vector<int64_t>{n * n}));
+    EXPECT_EQ((*future->result())->signature.outputs[0]->shape, (std::vector<int64_t>{n * n * n}));
   }
   EXPECT_EQ(compiled_, 3);
   EXPECT_THAT(metrics_.Text(), HasSubstr("kiln_own_bindings_total 3"));

@@ -36,8 +36,8 @@ class AddSource : public runtime::GraphSource {
       : key_(absl::StrCat(size, accumulates)), size_(size), accumulates_(accumulates) {}
   const std::string& key() const override { return key_; }
   const std::vector<runtime::Variable>& variables() const override { return none_; }
-  absl::StatusOr<graph::Graph> Build(const runtime::Bindings&,
-                                     const runtime::Grow&) const override {
+  absl::StatusOr<graph::Graph> Build(const runtime::Bindings&, const runtime::Grow&,
+                                     ops::FormSizes*) const override {
     graph::Graph graph;
     graph.context = std::make_shared<ir::Context>();
     std::vector<const ir::Node*> operands;
@@ -65,10 +65,10 @@ class VariableAddSource : public runtime::GraphSource {
  public:
   const std::string& key() const override { return key_; }
   const std::vector<runtime::Variable>& variables() const override { return variables_; }
-  absl::StatusOr<graph::Graph> Build(const runtime::Bindings& bindings,
-                                     const runtime::Grow&) const override {
+  absl::StatusOr<graph::Graph> Build(const runtime::Bindings& bindings, const runtime::Grow&,
+                                     ops::FormSizes*) const override {
     const int64_t n = bindings.at("n");
-    return AddSource(n * n, false).Build({}, {});
+    return AddSource(n * n, false).Build({}, {}, nullptr);
   }
 
  private:

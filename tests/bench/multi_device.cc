@@ -37,7 +37,7 @@ class TextSource : public GraphSource {
   explicit TextSource(std::string text) : text_(std::move(text)) {}
   const std::string& key() const override { return text_; }
   const std::vector<Variable>& variables() const override { return none_; }
-  absl::StatusOr<graph::Graph> Build(const Bindings&, const Grow&) const override {
+  absl::StatusOr<graph::Graph> Build(const Bindings&, const Grow&, ops::FormSizes*) const override {
     return graph::Parse(text_);
   }
 

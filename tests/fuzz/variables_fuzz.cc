@@ -73,15 +73,17 @@ Outcome TryOne(Random& random) {
   variable.set_max(OneIn(random, 16) ? int64_t{1} << Below(random, 63) : kValueMax);
   const auto variables = graph::Variables(proto);
   if (!variables.ok()) return {"rejected", std::nullopt};
-  const auto build = [&](absl::Span<const int64_t> values) {
-    return graph::FromProto(proto, {{variable.name(), values[0]}}, SmallLimits());
+  const auto build = [&](absl::Span<const int64_t> values, ops::FormSizes* sizes) {
+    return graph::FromProto(proto, {{variable.name(), values[0]}}, SmallLimits(), sizes);
   };
   const auto one = variables::VariableGraph::Make(*variables, build);
   if (!one.ok() || variable.max() != kValueMax) return {"no one graph", std::nullopt};
   int covered = 0;
   for (int64_t n = 1; n <= kValueMax; ++n) {
-    const auto special = build({n});
-    if (!special.ok() || !one->IsRightAt(*special, {n})) continue;
+    ops::FormSizes sizes = one->form_sizes();
+    const auto sized = build({n}, &sizes);
+    if (!sized.ok() || !one->IsRightAt(*sized, {n})) continue;
+    const auto special = build({n}, nullptr);
     const auto differentiated = autodiff::Differentiate(*special);
     if (!differentiated.ok()) continue;
     ++covered;

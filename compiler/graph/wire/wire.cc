@@ -20,8 +20,13 @@ namespace {
 // Decodes one message, in the order of its fields.
 class Decoder {
  public:
-  Decoder(const v1::Graph& proto, const Bindings& bindings, const Limits& limits)
-      : proto_(proto), bindings_(bindings), limits_(limits), builder_(*context_) {
+  Decoder(const v1::Graph& proto, const Bindings& bindings, const Limits& limits,
+          ops::FormSizes* sizes)
+      : proto_(proto),
+        bindings_(bindings),
+        limits_(limits),
+        sizes_(sizes),
+        builder_(*context_, sizes) {
     graph_.context = context_;
   }
 
@@ -84,6 +89,7 @@ class Decoder {
     for (int i = 0; i < proto_.nodes_size(); ++i) {
       absl::Status order = CheckOperandOrder(proto_, i);
       if (!order.ok()) return order;
+      if (sizes_ != nullptr) sizes_->BeginNode(i);
       absl::StatusOr<const ir::Node*> node =
           BuildNode(proto_, i, nodes_, bindings_, limits_, builder_);
       if (!node.ok()) return node.status();
@@ -217,6 +223,7 @@ class Decoder {
   const v1::Graph& proto_;
   const Bindings& bindings_;
   const Limits& limits_;
+  ops::FormSizes* const sizes_;
   std::shared_ptr<ir::Context> context_ = std::make_shared<ir::Context>();
   ops::Builder builder_;
   std::vector<const ir::Node*> nodes_;  // by the wire's index
@@ -228,8 +235,8 @@ class Decoder {
 }  // namespace
 
 absl::StatusOr<Graph> FromProto(const v1::Graph& proto, const Bindings& bindings,
-                                const Limits& limits) {
-  return Decoder(proto, bindings, limits).Decode();
+                                const Limits& limits, ops::FormSizes* sizes) {
+  return Decoder(proto, bindings, limits, sizes).Decode();
 }
 
 }  // namespace kiln::graph

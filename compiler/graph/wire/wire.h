@@ -15,6 +15,7 @@
 #include "absl/status/statusor.h"
 #include "compiler/graph/graph.h"
 #include "compiler/graph/variable.h"
+#include "compiler/ops/form_sizes.h"
 
 namespace kiln::v1 {
 class Graph;
@@ -37,9 +38,10 @@ struct Limits {
 // Returns the graph with every dimension fixed. `bindings` must give a value to every variable and
 // to nothing else. Composite ops are expanded; "gradient" stays as kGradient; Graph::sources has
 // the nodes' source lines. FAILED_PRECONDITION (reason VERSION) means that the client's op set is
-// newer than this daemon's.
+// newer than this daemon's. `sizes`, if any, are the ranges of the sizes that select the forms of
+// expansions.
 absl::StatusOr<Graph> FromProto(const v1::Graph& proto, const Bindings& bindings,
-                                const Limits& limits = {});
+                                const Limits& limits = {}, ops::FormSizes* sizes = nullptr);
 
 // Returns the variables that `proto` declares, checked as FromProto does. A graph without variables
 // needs no bindings and can be compiled when it is defined. A graph with variables is checked by

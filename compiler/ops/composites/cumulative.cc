@@ -57,20 +57,20 @@ const Node* Delayed(Builder& b, const Node* x, const Accumulation& what) {
   return b.Where(is_first, b.Const(x->dtype(), what.neutral), moved);
 }
 
-// Accumulates along axis 1 of (outer, length, inner).
-const Node* Accumulate(Builder& b, const Node* x, const Accumulation& what) {
+// Accumulates along axis 1 of (outer, length, inner), in blocks for the largest length.
+const Node* Accumulate(Builder& b, const Node* x, int64_t length_max, const Accumulation& what) {
   const Shape shape = x->shape();
   const int64_t length = shape[1];
-  if (length <= kBlock) return WithinBlocks(b, x, length, what);
-  const int64_t blocks = (length + kBlock - 1) / kBlock;
-  // The padding is not neutral for every operation, but it is harmless: it is at the end of the
-  // last block, whose total is not used.
+  if (length_max <= kBlock) return WithinBlocks(b, x, length, what);
+  const int64_t blocks = (length_max + kBlock - 1) / kBlock;
+  // The padding is not neutral for every operation, but it is harmless: it is at the end, and no
+  // element depends on later ones.
   const std::vector<int64_t> padding = {0, 0, 0, blocks * kBlock - length, 0, 0};
   const Node* within = WithinBlocks(b, b.Pad(x, padding), kBlock, what);
   const Node* split = b.Reshape(within, {shape[0], blocks, kBlock, shape[2]});
   const Node* totals =
       b.Reshape(b.Slice(split, 2, kBlock - 1, kBlock), {shape[0], blocks, shape[2]});
-  const Node* before = Delayed(b, Accumulate(b, totals, what), what);
+  const Node* before = Delayed(b, Accumulate(b, totals, blocks, what), what);
   const Node* joined = what.join(b, b.Unsqueeze(before, 2), split);
   return b.Slice(b.Reshape(joined, {shape[0], blocks * kBlock, shape[2]}), 1, 0, length);
 }
@@ -93,11 +93,11 @@ double Lowest(DType dtype) {
 
 Expansion AlongAxis(Builder& b, const Node* x, const Attributes& attributes,
                     const Accumulation& what) {
-  const int64_t axis = AxisOf(x, attributes);
+  const AroundAxis extents = ExtentsAround(x->shape(), AxisOf(x, attributes));
+  const SizeRange length = b.RangeOf(extents.length);
   if (ir::NumElements(x->shape()) == 0) return x;
-  const AroundAxis extents = ExtentsAround(x->shape(), axis);
   const Node* flat = b.Reshape(x, {extents.outer, extents.length, extents.inner});
-  return b.Reshape(Accumulate(b, flat, what), x->shape());
+  return b.Reshape(Accumulate(b, flat, length.most, what), x->shape());
 }
 
 Expansion ExpandSum(Builder& b, Operands x, const Attributes& attributes) {

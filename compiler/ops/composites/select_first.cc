@@ -53,10 +53,10 @@ SortKeys Materialised(Builder& b, const SortKeys& keys) {
   return {b.Contiguous(keys.key), keys.position == nullptr ? nullptr : b.Contiguous(keys.position)};
 }
 
-SortKeys SelectFirst(Builder& b, const Node* x, int64_t count, bool descending,
-                     const BlockLevels& levels) {
+SortKeys SelectFirst(Builder& b, const Node* x, const SizeRange& length, int64_t count,
+                     bool descending, const BlockLevels& levels) {
   const std::vector<int64_t>& lengths = levels.lengths;
-  std::vector<SortKeys> lowest = {MakeSortKeys(b, x, descending, lengths[0])};
+  std::vector<SortKeys> lowest = {MakeSortKeys(b, x, length, descending, lengths[0])};
   for (size_t i = 1; i < lengths.size(); ++i) {
     lowest.push_back(Materialised(b, Lowest(b, lowest.back(), lengths[i])));
   }
@@ -113,14 +113,15 @@ std::optional<BlockLevels> ChooseBlockLevels(int64_t columns, int64_t length, in
   return best;
 }
 
-const Node* FirstPositions(Builder& b, const Node* x, int64_t count, bool descending,
-                           const std::optional<BlockLevels>& levels) {
-  const int64_t length = x->shape()[1];
+const Node* FirstPositions(Builder& b, const Node* x, const SizeRange& length, int64_t count,
+                           bool descending, const std::optional<BlockLevels>& levels) {
   if (!levels.has_value()) {
-    return PositionsOf(b, FirstInOrder(b, MakeSortKeys(b, x, descending, length), count));
+    const SortKeys keys = MakeSortKeys(b, x, length, descending, length.most);
+    return PositionsOf(b, FirstInOrder(b, keys, count));
   }
-  KILN_CHECK(CanSelect(*levels, length, count)) << count << " of " << length;
-  return PositionsOf(b, SelectFirst(b, x, count, descending, *levels));
+  KILN_CHECK(CanSelect(*levels, length.most, count)) << count << " of " << length.most;
+  KILN_CHECK_LE(count, x->shape()[1]);
+  return PositionsOf(b, SelectFirst(b, x, length, count, descending, *levels));
 }
 
 }  // namespace kiln::ops

@@ -29,7 +29,8 @@ struct BlockLevels {
 BlockLevels MakeBlockLevels(int64_t length, int64_t ratio, int number);
 
 // Returns whether `count` elements can be selected: the last level has as many, and every block has
-// an element that is no padding.
+// an element that is no padding. Where fewer elements than `length` are real, as many blocks have
+// one as are needed, and the other blocks come last.
 bool CanSelect(const BlockLevels& levels, int64_t length, int64_t count);
 
 // Returns the fastest levels for an axis of this length in `columns` tensors; nothing if sorting
@@ -37,9 +38,12 @@ bool CanSelect(const BlockLevels& levels, int64_t length, int64_t count);
 std::optional<BlockLevels> ChooseBlockLevels(int64_t columns, int64_t length, int64_t count);
 
 // Returns the positions (int64) of the first `count` elements along axis 1 of (outer, length,
-// inner), in the order of sort_keys.h. Requires: 1 <= count <= length, no empty dimension, and
-// levels that can select, if there are any.
-const ir::Node* FirstPositions(Builder& b, const ir::Node* x, int64_t count, bool descending,
+// inner), in the order of sort_keys.h. The form is the same for all lengths in the range, which
+// contains x's; elements from x's length on are meaningless. Requires: 1 <= count <= length.most,
+// no empty dimension, and levels that can select from length.most elements, if there are any; then
+// also count <= x's length.
+const ir::Node* FirstPositions(Builder& b, const ir::Node* x, const SizeRange& length,
+                               int64_t count, bool descending,
                                const std::optional<BlockLevels>& levels);
 
 }  // namespace kiln::ops

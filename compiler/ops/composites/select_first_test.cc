@@ -79,7 +79,7 @@ void ExpectSelected(DType dtype, const ir::Shape& shape, int64_t count, bool des
   Builder b(context);
   const HostTensor x = ManyEqual(dtype, shape, static_cast<uint32_t>(shape[1] + count));
   const ir::Node* positions =
-      FirstPositions(b, b.Input(0, dtype, shape), count, descending, levels);
+      FirstPositions(b, b.Input(0, dtype, shape), {shape[1], shape[1]}, count, descending, levels);
   const auto result = Evaluate({&positions, 1}, {&x, 1});
   ASSERT_TRUE(result.ok()) << result.status();
   const HostTensor& got = (*result)[0];
@@ -137,8 +137,8 @@ TEST(SelectFirstTest, PaddingIsNeverChosen) {
                                            : std::numeric_limits<int64_t>::max());
       }
     }
-    const ir::Node* positions =
-        FirstPositions(b, b.Input(0, dtype, x.shape), 6, false, MakeBlockLevels(21, 3, 1));
+    const ir::Node* positions = FirstPositions(b, b.Input(0, dtype, x.shape), {21, 21}, 6, false,
+                                               MakeBlockLevels(21, 3, 1));
     const auto result = Evaluate({&positions, 1}, {&x, 1});
     ASSERT_TRUE(result.ok()) << result.status();
     for (int64_t i = 0; i < 6; ++i) EXPECT_EQ((*result)[0].Int(i), i) << ir::Name(dtype);

@@ -29,15 +29,17 @@ Order OrderOf(Builder& b, const Node* x, const Attributes& attributes, std::opti
   if (shape.empty()) shape.push_back(1);
   const int64_t axis = NormalizeAxis(IntOf(attributes, "axis"), shape.size()).value();
   const AroundAxis extents = ExtentsAround(shape, axis);
+  const SizeRange length = b.RangeOf(extents.length);
+  const SizeRange columns = b.RangeOf(extents.outer * extents.inner);
   shape[axis] = count.value_or(extents.length);
   const Node* flat = b.Reshape(x, {extents.outer, extents.length, extents.inner});
   if (x->shape().empty()) shape.clear();
   if (ir::NumElements(shape) == 0) return Order{flat, b.Full(DType::kInt64, shape, 0), shape};
-  const int64_t first = count.value_or(extents.length);
-  const auto levels = ChooseBlockLevels(extents.outer * extents.inner, extents.length, first);
+  const int64_t first = count.value_or(length.most);
+  const auto levels = ChooseBlockLevels(columns.most, length.most, first);
   // Materialised, since otherwise every round would compute it again.
-  const Node* positions = FirstPositions(b, b.Contiguous(flat), first, descending, levels);
-  return Order{flat, positions, shape};
+  const Node* positions = FirstPositions(b, b.Contiguous(flat), length, first, descending, levels);
+  return Order{flat, b.Slice(positions, 1, 0, count.value_or(extents.length)), shape};
 }
 
 Expansion Positions(Builder& b, const Order& order) {
@@ -75,11 +77,11 @@ Expansion ExpandSearchSorted(Builder& b, Operands operands, const Attributes& at
   const Node* sorted = b.Cast(operands[1], dtype);
   const Node* value = b.Cast(operands[0], dtype);
   const int64_t length = sorted->shape()[0];
+  const auto length_max = static_cast<uint64_t>(b.RangeOf(length).most);
   const auto whole = [&](int64_t number) { return b.ConstInt(DType::kInt64, number); };
   const Node* found = b.Expand(b.BroadcastTo(whole(0), value->shape()), value->shape());
   if (length == 0) return found;
-  for (auto step = static_cast<int64_t>(std::bit_floor(static_cast<uint64_t>(length))); step > 0;
-       step /= 2) {
+  for (auto step = static_cast<int64_t>(std::bit_floor(length_max)); step > 0; step /= 2) {
     const Node* next = b.Add(found, whole(step));
     const Node* element = b.Gather(sorted, b.Add(next, whole(-1)), 0);
     const Node* before = b.Less(element, value);

@@ -43,9 +43,10 @@ const Node* KeyOf(Builder& b, const Node* x) {
   return b.Cast(x, IsNarrow(dtype) ? DType::kInt32 : DType::kInt64);
 }
 
-const Node* PaddedWithLargest(Builder& b, const Node* keys, int64_t padded) {
+const Node* PaddedWithLargest(Builder& b, const Node* keys, const SizeRange& range,
+                              int64_t padded) {
   const int64_t length = keys->shape()[1];
-  if (padded == length) return keys;
+  if (padded == length && range.is_fixed()) return keys;
   const std::vector<int64_t> padding = {0, 0, 0, padded - length, 0, 0};
   const Node* position = b.Iota(DType::kInt64, {1, padded, 1}, 1);
   const Node* is_real = b.Less(position, b.ConstInt(DType::kInt64, length));
@@ -72,17 +73,18 @@ SortKeys Each(const SortKeys& keys, Function function) {
 
 }  // namespace
 
-SortKeys MakeSortKeys(Builder& b, const Node* x, bool descending, int64_t padded) {
+SortKeys MakeSortKeys(Builder& b, const Node* x, const SizeRange& length, bool descending,
+                      int64_t padded) {
   const Node* key = KeyOf(b, x);
   if (descending) key = b.Not(key);
   const Node* position = b.Iota(DType::kInt64, {1, x->shape()[1], 1}, 1);
   if (IsPacked(x->dtype(), padded)) {
-    return {PaddedWithLargest(b, Packed(b, key, position), padded), nullptr};
+    return {PaddedWithLargest(b, Packed(b, key, position), length, padded), nullptr};
   }
   // Padding has the largest positions too, so that it comes after elements with the largest key.
   const Node* positions =
       b.Expand(b.Iota(DType::kInt64, {1, padded, 1}, 1), {x->shape()[0], padded, x->shape()[2]});
-  return {PaddedWithLargest(b, b.Cast(key, DType::kInt64), padded), positions};
+  return {PaddedWithLargest(b, b.Cast(key, DType::kInt64), length, padded), positions};
 }
 
 SortKeys SortKeysAt(Builder& b, const Node* x, bool descending, int64_t padded,
@@ -100,7 +102,8 @@ SortKeys GatherSortKeys(Builder& b, const SortKeys& keys, const Node* places) {
 }
 
 SortKeys PadSortKeys(Builder& b, const SortKeys& keys, int64_t length) {
-  return Each(keys, [&](const Node* x) { return PaddedWithLargest(b, x, length); });
+  const int64_t now = keys.key->shape()[1];
+  return Each(keys, [&](const Node* x) { return PaddedWithLargest(b, x, {now, now}, length); });
 }
 
 SortKeys SliceSortKeys(Builder& b, const SortKeys& keys, int64_t count) {

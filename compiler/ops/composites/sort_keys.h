@@ -20,8 +20,9 @@ struct SortKeys {
 };
 
 // Returns the keys of x (outer, length, inner), padded along axis 1 to `padded` elements; the
-// padding sorts last.
-SortKeys MakeSortKeys(Builder& b, const ir::Node* x, bool descending, int64_t padded);
+// padding sorts last. `length` is the range of x's length: the form is the same within it.
+SortKeys MakeSortKeys(Builder& b, const ir::Node* x, const SizeRange& length, bool descending,
+                      int64_t padded);
 
 // Returns what MakeSortKeys has at these positions (outer, count, inner) along axis 1.
 SortKeys SortKeysAt(Builder& b, const ir::Node* x, bool descending, int64_t padded,

@@ -73,11 +73,12 @@ class WireGraph : public runtime::GraphSource {
   std::string Wire() const override { return graph_.SerializeAsString(); }
   int64_t bytes() const override { return charge_.bytes(); }
   int64_t nodes() const override { return graph_.nodes_size(); }
-  absl::StatusOr<graph::Graph> Build(const runtime::Bindings& bindings,
-                                     const runtime::Grow& grow) const override {
+  absl::StatusOr<graph::Graph> Build(const runtime::Bindings& bindings, const runtime::Grow& grow,
+                                     ops::FormSizes* sizes) const override {
     graph::Limits limits;
     limits.grow = grow;
-    return graph::FromProto(graph_, graph::Bindings(bindings.begin(), bindings.end()), limits);
+    return graph::FromProto(graph_, graph::Bindings(bindings.begin(), bindings.end()), limits,
+                            sizes);
   }
 
  private:

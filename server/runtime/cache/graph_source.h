@@ -12,6 +12,7 @@
 #include "absl/status/statusor.h"
 #include "compiler/graph/graph.h"
 #include "compiler/graph/variable.h"
+#include "compiler/ops/form_sizes.h"
 
 namespace kiln::runtime {
 
@@ -38,8 +39,10 @@ class GraphSource {
   // The number of nodes, as sent.
   virtual int64_t nodes() const { return 0; }
   // Checks the graph and expands it with these bindings. INVALID_ARGUMENT names the node. Other
-  // errors are those of `grow`, which may be empty.
-  virtual absl::StatusOr<graph::Graph> Build(const Bindings& bindings, const Grow& grow) const = 0;
+  // errors are those of `grow`, which may be empty. `sizes` may be null
+  // (compiler/ops/form_sizes.h).
+  virtual absl::StatusOr<graph::Graph> Build(const Bindings& bindings, const Grow& grow,
+                                             ops::FormSizes* sizes) const = 0;
 };
 
 // OK if `bindings` name exactly the variables, each within its bounds.

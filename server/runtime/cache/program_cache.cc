@@ -142,7 +142,8 @@ void ProgramCache::Check(std::shared_ptr<const GraphSource> source,
   const absl::Status asked = Schedule(
       owner, admission,
       [source = std::move(source), payer = Payer(std::move(account), admission), done] {
-        done(source->Build(SmallestBindings(source->variables()), payer.ForNextGraph()).status());
+        done(source->Build(SmallestBindings(source->variables()), payer.ForNextGraph(), nullptr)
+                 .status());
       });
   if (!asked.ok()) done(asked);
 }
@@ -167,7 +168,8 @@ void ProgramCache::CompileAlone(const Request& request, const graph::Graph& grap
 
 void ProgramCache::BindOrCompile(const Request& request, const VariablePrograms::Result& program) {
   request.first_call->Begin("bind");
-  const auto graph = request.Build();
+  ops::FormSizes sizes = program.ok() ? (*program)->form_sizes() : ops::FormSizes();
+  auto graph = request.Build(program.ok() ? &sizes : nullptr);
   if (!graph.ok()) return Finish(request, graph.status(), false);
   Result bound = program.ok() ? (*program)->BindAt(request.bindings, *graph)
                               : absl::NotFoundError("no program for all values");
@@ -176,7 +178,12 @@ void ProgramCache::BindOrCompile(const Request& request, const VariablePrograms:
       compiler_.IsOutdated(*(*bound)->program, request.settings))
     bound = absl::NotFoundError("the program for all values has other settings");
   metrics_->ProgramBound(bound.ok());
-  if (!bound.ok()) return CompileAlone(request, *graph);
+  if (!bound.ok()) {
+    // Alone, these values need no forms that are right for others.
+    if (program.ok()) graph = request.Build();
+    if (!graph.ok()) return Finish(request, graph.status(), false);
+    return CompileAlone(request, *graph);
+  }
   Finish(request, std::move(bound), true);
   BindAhead(request, **program);
 }
@@ -245,7 +252,8 @@ void ProgramCache::BindAhead(const Request& request, const VariableProgram& prog
     const ProgramsBySource::Key key = KeyOf(request, bindings);
     if (Knows(key)) continue;
     // Not charged to an account: no client asked for it.
-    const auto graph = request.source->Build(bindings, {});
+    ops::FormSizes sizes = program.form_sizes();
+    const auto graph = request.source->Build(bindings, {}, &sizes);
     if (!threads_.status().ok() || !graph.ok()) return;
     Result bound = program.BindAt(bindings, *graph);
     if (!bound.ok()) return;

@@ -92,9 +92,9 @@ struct ProgramRequest {
 
   // Names all its devices, in their order: "cpu:0", "cpu:0, cpu:1".
   std::string DeviceNames() const;
-  // Builds the graph at the payer's expense.
-  absl::StatusOr<graph::Graph> Build() const {
-    return source->Build(bindings, payer.ForNextGraph());
+  // Builds the graph at the payer's expense; see GraphSource::Build.
+  absl::StatusOr<graph::Graph> Build(ops::FormSizes* sizes = nullptr) const {
+    return source->Build(bindings, payer.ForNextGraph(), sizes);
   }
 };
 

@@ -16,11 +16,12 @@ constexpr int64_t kBindAhead = 16;
 
 absl::StatusOr<variables::VariableGraph> MakeVariableGraph(const ProgramRequest& request,
                                                            const std::vector<Variable>& bounds) {
-  return variables::VariableGraph::Make(bounds, [&](absl::Span<const int64_t> values) {
+  const auto build = [&](absl::Span<const int64_t> values, ops::FormSizes* sizes) {
     Bindings bindings;
     for (size_t i = 0; i < values.size(); ++i) bindings[bounds[i].name] = values[i];
-    return request.source->Build(bindings, request.payer.ForNextGraph());
-  });
+    return request.source->Build(bindings, request.payer.ForNextGraph(), sizes);
+  };
+  return variables::VariableGraph::Make(bounds, build);
 }
 
 }  // namespace

@@ -31,6 +31,9 @@ class VariableProgram {
                   std::shared_ptr<Program> program)
       : bounds_(std::move(bounds)), graph_(std::move(graph)), program_(std::move(program)) {}
 
+  // The ranges with which a graph is built that BindAt compares; a copy for one build.
+  ops::FormSizes form_sizes() const { return graph_.form_sizes(); }
+
   // Returns the program at these values, for which `graph` was built. NOT_FOUND if it is not right
   // there. Other errors are those of Bind.
   absl::StatusOr<std::shared_ptr<const BoundProgram>> BindAt(const Bindings& bindings,

@@ -84,13 +84,14 @@ TEST_F(VariableProgramsTest, ThatThereIsNoneIsFoundOutOnce) {
   class CountingSource : public VariableCopySource {
    public:
     using VariableCopySource::VariableCopySource;
-    absl::StatusOr<graph::Graph> Build(const Bindings& bindings, const Grow& grow) const override {
+    absl::StatusOr<graph::Graph> Build(const Bindings& bindings, const Grow& grow,
+                                       ops::FormSizes* sizes) const override {
       ++builds;
-      return VariableCopySource::Build(bindings, grow);
+      return VariableCopySource::Build(bindings, grow, sizes);
     }
     mutable int builds = 0;
   };
-  const auto source = std::make_shared<CountingSource>(2);
+  const auto source = std::make_shared<CountingSource>(3);
   EXPECT_FALSE(Get(source, 1).ok());
   const int builds = source->builds;
   EXPECT_GT(builds, 0);

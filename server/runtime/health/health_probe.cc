@@ -22,7 +22,7 @@ class ProbeSource : public GraphSource {
  public:
   const std::string& key() const override { return key_; }
   const std::vector<Variable>& variables() const override { return none_; }
-  absl::StatusOr<graph::Graph> Build(const Bindings&, const Grow&) const override {
+  absl::StatusOr<graph::Graph> Build(const Bindings&, const Grow&, ops::FormSizes*) const override {
     graph::Graph graph;
     graph.context = std::make_shared<ir::Context>();
     std::vector<const ir::Node*> operands;

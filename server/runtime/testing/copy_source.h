@@ -22,8 +22,8 @@ class CopySource : public runtime::GraphSource {
   CopySource(std::string key, int64_t count) : key_(std::move(key)), count_(count) {}
   const std::string& key() const override { return key_; }
   const std::vector<runtime::Variable>& variables() const override { return none_; }
-  absl::StatusOr<graph::Graph> Build(const runtime::Bindings&,
-                                     const runtime::Grow&) const override {
+  absl::StatusOr<graph::Graph> Build(const runtime::Bindings&, const runtime::Grow&,
+                                     ops::FormSizes*) const override {
     if (count_ < 0) return absl::InvalidArgumentError("node 0: negative");
     graph::Graph graph;
     graph.context = std::make_shared<ir::Context>();
@@ -46,11 +46,11 @@ class VariableCopySource : public runtime::GraphSource {
       : key_(std::string(power, 'n')), power_(power), variables_({{"n", 1, max}}) {}
   const std::string& key() const override { return key_; }
   const std::vector<runtime::Variable>& variables() const override { return variables_; }
-  absl::StatusOr<graph::Graph> Build(const runtime::Bindings& bindings,
-                                     const runtime::Grow&) const override {
+  absl::StatusOr<graph::Graph> Build(const runtime::Bindings& bindings, const runtime::Grow&,
+                                     ops::FormSizes*) const override {
     int64_t count = 1;
     for (int64_t i = 0; i < power_; ++i) count *= bindings.at("n");
-    return CopySource("", count).Build({}, {});
+    return CopySource("", count).Build({}, {}, nullptr);
   }
 
  private:
@@ -64,9 +64,9 @@ class ShortOfMemory : public VariableCopySource {
  public:
   ShortOfMemory() : VariableCopySource(1) {}
   void Free() { short_ = false; }
-  absl::StatusOr<graph::Graph> Build(const runtime::Bindings& bindings,
-                                     const runtime::Grow& grow) const override {
-    if (bindings.at("n") == 1 || !short_) return VariableCopySource::Build(bindings, grow);
+  absl::StatusOr<graph::Graph> Build(const runtime::Bindings& bindings, const runtime::Grow& grow,
+                                     ops::FormSizes* sizes) const override {
+    if (bindings.at("n") == 1 || !short_) return VariableCopySource::Build(bindings, grow, sizes);
     return errors::WithReason(absl::ResourceExhaustedError("no room"), "HOST_MEMORY");
   }
 

@@ -228,6 +228,69 @@ def test_a_loop_compiles_two_programs(loop, compiled):
     assert compiled() <= 2
 
 
+def gradient_of(function, x):
+    y = x.detach().requires_grad_()
+    (function(y) * (y.detach() + 1)).sum().backward()
+    return y.grad
+
+
+def sorted_gradient(x, axis):
+    """The gradient of the sum of sorted(x) * (x + 1)."""
+    places = np.argsort(np.argsort(x, axis, kind="stable"), axis)
+    return np.take_along_axis(x + 1, places, axis)
+
+
+def places_found(x, axis):
+    edges = np.linspace(-1, 1, 7, dtype=np.float32)
+    found = kiln.searchsorted(x.flatten().sort()[0], kiln.tensor(edges))
+    return found, np.searchsorted(np.sort(x.numpy(), None), edges)
+
+
+# Of a tensor along an axis whose length changes: the results of kiln and of NumPy.
+ALONG = {
+    "sort": lambda x, axis: (x.sort(axis)[0], np.sort(x.numpy(), axis)),
+    "sort descending": lambda x, axis: (
+        x.sort(axis, descending=True)[1], np.argsort(-x.numpy(), axis, kind="stable")),
+    "argsort of equal ones": lambda x, axis: (
+        (x * 2).long().argsort(axis), np.argsort((x.numpy() * 2).astype(int), axis, kind="stable")),
+    "sort of doubles": lambda x, axis: (x.double().sort(axis)[0], np.sort(x.numpy().astype(float), axis)),
+    "sort with nan": lambda x, axis: (x.sqrt().sort(axis)[0], np.sort(np.sqrt(x.numpy()), axis)),
+    "sort's gradient": lambda x, axis: (
+        gradient_of(lambda y: y.sort(axis)[0], x), sorted_gradient(x.numpy(), axis)),
+    "topk": lambda x, axis: (x.topk(2, axis)[0], np.flip(np.sort(x.numpy(), axis), axis).take([0, 1], axis)),
+    "kthvalue": lambda x, axis: (x.kthvalue(2, axis)[0], np.sort(x.numpy(), axis).take(1, axis)),
+    "median": lambda x, axis: (
+        x.median(axis)[0], np.sort(x.numpy(), axis).take((x.shape[axis] - 1) // 2, axis)),
+    "quantile": lambda x, axis: (
+        kiln.quantile(x, 0.3, axis=axis), np.quantile(x.numpy(), np.float32(0.3), axis)),
+    "searchsorted": places_found,
+    "cumsum": lambda x, axis: (x.cumsum(axis), np.cumsum(x.numpy(), axis)),
+    "cumsum of integers": lambda x, axis: (
+        (x * 9).long().cumsum(axis), np.cumsum((x.numpy() * 9).astype(int), axis)),
+    "cumsum's gradient": lambda x, axis: (
+        gradient_of(lambda y: y.cumsum(axis), x),
+        np.flip(np.cumsum(np.flip(x.numpy() + 1, axis), axis), axis)),
+    "cumprod": lambda x, axis: (x.tanh().exp().cumprod(axis), np.cumprod(np.exp(np.tanh(x.numpy())), axis)),
+    "cummax": lambda x, axis: (x.cummax(axis)[0], np.maximum.accumulate(x.numpy(), axis)),
+    "cummin": lambda x, axis: (x.cummin(axis)[0], np.minimum.accumulate(x.numpy(), axis)),
+    "logcumsumexp": lambda x, axis: (x.logcumsumexp(axis), np.logaddexp.accumulate(x.numpy(), axis)),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", ALONG)
+@pytest.mark.parametrize("axis", [0, 1])
+@pytest.mark.filterwarnings("ignore:invalid value")
+def test_forms_that_depend_on_a_length(name, axis, compiled):
+    """How many rounds a sort has, or how many blocks a cumulative sum, follows from the length."""
+    for length in RANDOM.permutation(TIMES) + 2:
+        x = normal(*((length, 3) if axis == 0 else (3, length)))
+        got, wanted = ALONG[name](kiln.tensor(x).realize(), axis)
+        exact = wanted.dtype.kind == "i" or name.startswith(("sort", "topk", "kthvalue", "median", "cumm"))
+        np.testing.assert_allclose(got.numpy(), wanted, rtol=0 if exact else 1e-4, atol=0 if exact else 1e-4,
+                                   err_msg=str(length))
+    assert compiled() <= 2
+
+
 @pytest.mark.parametrize("dtype", ["float16", "float32", "float64", "int8", "int64", "uint64"])
 @pytest.mark.parametrize("kind", [int, float])
 def test_numbers_of_each_type_beside_each_dtype(dtype, kind, compiled):

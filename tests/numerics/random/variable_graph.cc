@@ -18,6 +18,7 @@ const Node* Maker::Input(const ir::Shape& shape, DType wanted) {
 
 const Node* Maker::Make(std::string_view op, std::vector<const Node*> operands,
                         const ops::Attributes& attributes, DType declared) {
+  if (form_sizes != nullptr) form_sizes->BeginNode(made++);
   return ops::BuildOp(b, *ops::FindOp(op), operands, attributes, declared).value();
 }
 
@@ -63,7 +64,7 @@ class RandomMaker {
     const Size size = x.dims[axis];
     std::vector<Size> dims = x.dims;
     std::vector<int64_t> pairs(2 * rank, 0);
-    switch (Pick(12)) {
+    switch (Pick(16)) {
       case 0:
         return Add(m_.Make("sin", {x.node}), dims);
       case 1:
@@ -130,6 +131,20 @@ class RandomMaker {
         if (dims.empty()) return;
         const char* const op = Pick(2) == 0 ? "max" : "logsumexp";
         return Add(m_.Make(op, {x.node}, {{"axes", m_.List({axis})}}), dims);
+      }
+      case 11:
+        return Add(m_.Make("sort", {x.node}, {{"axis", axis}, {"descending", Pick(2) == 0}}), dims);
+      case 12:
+        return Add(m_.Make("cumulative_sum", {x.node}, {{"axis", axis}}), dims);
+      case 13:
+        dims[axis] = {0, 1};
+        return Add(m_.Make("topk", {x.node}, {{"axis", axis}, {"k", int64_t{1}}}), dims);
+      case 14: {  // every second element
+        if (rank < 2 || size.a + size.b < 2) return;
+        const Node* windows = m_.b.Window(x.node, axis, 2, 2, 1);
+        const Node* halves = m_.Make("sum", {windows}, {{"axes", m_.List({-1})}});
+        dims.erase(dims.begin() + axis);
+        return Add(m_.Make("max", {halves}, {{"axes", m_.List({axis})}}), dims);
       }
       default: {  // with indices that run backwards and out of range
         const Node* places =

@@ -15,7 +15,11 @@ namespace kiln::numerics {
 
 // Builds a graph of ops by name; inputs are numbered in the order of creation.
 struct Maker {
-  explicit Maker(ir::DType float_dtype) : dtype(float_dtype) { graph.context = context; }
+  // `sizes` may be null (compiler/ops/form_sizes.h).
+  explicit Maker(ir::DType float_dtype, ops::FormSizes* sizes)
+      : dtype(float_dtype), form_sizes(sizes) {
+    graph.context = context;
+  }
 
   // kInvalid: the float dtype.
   const ir::Node* Input(const ir::Shape& shape, ir::DType wanted = ir::DType::kInvalid);
@@ -26,9 +30,11 @@ struct Maker {
   static std::vector<int64_t> List(std::initializer_list<int64_t> values) { return values; }
 
   const ir::DType dtype;
+  ops::FormSizes* const form_sizes;
   std::shared_ptr<ir::Context> context = std::make_shared<ir::Context>();
-  ops::Builder b{*context};
+  ops::Builder b{*context, form_sizes};
   graph::Graph graph;
+  int made = 0;
 };
 
 // Makes a graph of some steps of all kinds, and gradients through them. The steps depend only on

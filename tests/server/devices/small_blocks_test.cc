@@ -15,7 +15,7 @@ class MatmulSource : public GraphSource {
  public:
   const std::string& key() const override { return key_; }
   const std::vector<Variable>& variables() const override { return none_; }
-  absl::StatusOr<graph::Graph> Build(const Bindings&, const Grow&) const override {
+  absl::StatusOr<graph::Graph> Build(const Bindings&, const Grow&, ops::FormSizes*) const override {
     return graph::Parse(R"(input 0 float32[256,512]
 input 1 float32[512,256]
 %0 = input float32[256,512] index=0
