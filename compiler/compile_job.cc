@@ -6,11 +6,19 @@
 #include "compiler/compiler.h"
 #include "compiler/kernel/kernel.h"
 #include "compiler/machine_codes.h"
+#include "compiler/rehearse.h"
 #include "compiler/schedule/schedule.h"
 
 namespace kiln::compiler {
 
 absl::StatusOr<drivers::KernelImage> CompileJob(const workers::KernelJob& job) {
+  if (job.rehearsal) {
+    if (absl::Status status = Rehearse(job); !status.ok()) return status;
+    drivers::KernelImage none;
+    none.name = job.name;
+    none.architecture = job.target.architecture;
+    return none;
+  }
   const absl::StatusOr<const codegen::MachineCode*> machine =
       FindMachineCode(job.target.architecture);
   if (!machine.ok()) return machine.status();

@@ -16,6 +16,7 @@
 #include "compiler/parallel_for.h"
 #include "compiler/pass_timer.h"
 #include "compiler/proof/prove.h"
+#include "compiler/rehearse.h"
 #include "proto/digest/sha256.h"
 
 namespace kiln::compiler {
@@ -67,16 +68,34 @@ struct Scheduled {
   std::string setting;  // from Options::tuned; empty: none
   // As in CompiledKernel. Without a refusal, `schedule` is made from the setting.
   std::string setting_refusal;
+  absl::Status no_worker;  // in which the setting could be tried
   std::string setting_ignored;
   // The time taken so far; `reading` is part of `time`.
   absl::Duration reading = absl::ZeroDuration();
   absl::Duration time = absl::ZeroDuration();
 };
 
+absl::Status RehearseSetting(const Lowered& lowered, const std::string& setting,
+                             const Machine& machine, const Options& options) {
+  if (options.kernel_compiler == nullptr) return absl::OkStatus();
+  return options.kernel_compiler
+      ->Compile(
+          RehearsalOfSetting(lowered.kernel->kernel.name, lowered.text, setting, machine.target))
+      .status();
+}
+
 // Sets the schedule of a kernel: that of its setting if it has one that can be used, else the
 // heuristic's.
-void Choose(const kernel::Kernel& kernel, const Machine& machine, Scheduled* scheduled) {
-  if (!scheduled->setting.empty()) {
+void Choose(const Lowered& lowered, const Machine& machine, const Options& options,
+            Scheduled* scheduled) {
+  const kernel::Kernel& kernel = lowered.kernel->kernel;
+  absl::Status rehearsed;
+  if (!scheduled->setting.empty())
+    rehearsed = RehearseSetting(lowered, scheduled->setting, machine, options);
+  if (!rehearsed.ok()) {
+    scheduled->setting_refusal = std::string(rehearsed.message());
+    if (!IsOfDecision(rehearsed)) scheduled->no_worker = rehearsed;
+  } else if (!scheduled->setting.empty()) {
     std::vector<std::string> ignored;
     absl::StatusOr<schedule::Schedule> tuned =
         machine.code.choose_by(kernel, machine.target, scheduled->setting, &ignored);
@@ -106,7 +125,7 @@ Scheduled FetchOrSchedule(const Lowered& lowered, const Machine& machine, const 
   }
   scheduled.reading = TimeOf(options) - start;
   // A cached kernel includes its schedule.
-  if (!scheduled.known && !plain) Choose(lowered.kernel->kernel, machine, &scheduled);
+  if (!scheduled.known && !plain) Choose(lowered, machine, options, &scheduled);
   scheduled.time = TimeOf(options) - start;
   return scheduled;
 }
@@ -147,17 +166,12 @@ absl::Status ErrorOf(const kernel::Kernel& kernel, const absl::Status& error) {
   return named;
 }
 
-// Whether a kernel with a setting may be compiled without it. Workers that have ended or cannot be
-// started say nothing about the setting.
-bool IsOfSetting(const absl::Status& error) {
-  return !error.ok() && !absl::IsUnavailable(error) && !absl::IsCancelled(error);
-}
-
 // If a schedule made from a setting cannot be compiled, the heuristic's replaces it. If the proof
 // refuses a schedule of the heuristic, the plain schedule replaces it: slow, but never wrong.
 absl::StatusOr<CompiledKernel> Emit(const Lowered& lowered, const Scheduled& scheduled,
                                     const Machine& machine, const Options& options,
                                     EmitTimes* times) {
+  if (!scheduled.no_worker.ok()) return ErrorOf(lowered.kernel->kernel, scheduled.no_worker);
   CompiledKernel compiled;
   compiled.setting = scheduled.setting;
   compiled.setting_refusal = scheduled.setting_refusal;
@@ -166,7 +180,7 @@ absl::StatusOr<CompiledKernel> Emit(const Lowered& lowered, const Scheduled& sch
   absl::StatusOr<drivers::KernelImage> image =
       MakeImage(lowered, schedule, machine, options, times);
   const bool is_tuned = !compiled.setting.empty() && compiled.setting_refusal.empty();
-  if (is_tuned && IsOfSetting(image.status())) {
+  if (is_tuned && IsOfDecision(image.status())) {
     compiled.setting_refusal = std::string(image.status().message());
     schedule = machine.code.choose(lowered.kernel->kernel, machine.target);
     image = MakeImage(lowered, schedule, machine, options, times);

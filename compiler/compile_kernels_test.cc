@@ -50,10 +50,12 @@ drivers::Target Gpu80() {
 }
 
 // One kernel: the sums of rows.
+constexpr char kRowSums[] =
+    "input 0 float32[64,1000]\n%0 = input float32[64,1000] index=0\n"
+    "%1 = reduce_sum float32[64,1] %0 axes=[1]\noutput %1\n";
+
 CompiledKernel CompileRowSums(const drivers::Target& target, const Options& options) {
-  const auto graph = graph::Parse(
-      "input 0 float32[64,1000]\n%0 = input float32[64,1000] index=0\n"
-      "%1 = reduce_sum float32[64,1] %0 axes=[1]\noutput %1\n");
+  const auto graph = graph::Parse(kRowSums);
   EXPECT_TRUE(graph.ok()) << graph.status();
   auto program = Compile(*graph, target, options);
   EXPECT_TRUE(program.ok()) << program.status();
@@ -177,12 +179,18 @@ TEST(TunedKernelsTest, UnknownKnobsAreIgnoredAndNamed) {
 class FailingWorker : public workers::KernelCompiler {
  public:
   absl::StatusOr<drivers::KernelImage> Compile(const workers::KernelJob& job) override {
+    if (job.rehearsal) {
+      rehearsed.push_back(*job.rehearsal);
+      return rehearsal.ok() ? CompileJob(job) : rehearsal;
+    }
     ++jobs;
     const auto found = errors.find(job.schedule);
     return found == errors.end() ? CompileJob(job) : found->second;
   }
   std::map<std::string, absl::Status> errors;  // by schedule
-  int jobs = 0;
+  int jobs = 0;                                // without rehearsals
+  absl::Status rehearsal;                      // of each; OK: the real one's
+  std::vector<workers::Rehearsal> rehearsed = {};
 };
 
 absl::Status Disproof() {
@@ -229,11 +237,70 @@ TEST(TunedKernelsTest, AnErrorThatIsNotOfTheSettingIsReturned) {
   worker.errors[choice.schedule] = absl::CancelledError("the daemon stops");
   Options options = WithSetting(choice.setting);
   options.kernel_compiler = &worker;
-  const auto graph = graph::Parse(
-      "input 0 float32[64,1000]\n%0 = input float32[64,1000] index=0\n"
-      "%1 = reduce_sum float32[64,1] %0 axes=[1]\noutput %1\n");
+  const auto graph = graph::Parse(kRowSums);
   EXPECT_TRUE(absl::IsCancelled(Compile(*graph, Avx2(), options).status()));
   EXPECT_EQ(worker.jobs, 1);
+}
+
+TEST(TunedKernelsTest, ASettingIsMadeInAWorkerFirst) {
+  const CompiledKernel untuned = CompileRowSums(Avx2(), {});
+  const Choice choice = ChoicesFor(untuned, Avx2())[1];
+  FailingWorker worker;
+  Options options = WithSetting(choice.setting);
+  options.kernel_compiler = &worker;
+  EXPECT_EQ(CompileRowSums(Avx2(), options).schedule, choice.schedule);
+  ASSERT_EQ(worker.rehearsed.size(), 1u);
+  EXPECT_EQ(worker.rehearsed[0].setting, choice.setting);
+  // Two workers have died of it.
+  worker.rehearsal = absl::InternalError("a violated invariant");
+  const CompiledKernel kernel = CompileRowSums(Avx2(), options);
+  EXPECT_EQ(kernel.setting_refusal, "a violated invariant");
+  EXPECT_EQ(kernel.schedule, untuned.schedule);
+  // There is none: that says nothing about the setting.
+  worker.rehearsal = absl::UnavailableError("no process can be started");
+  const auto graph = graph::Parse(kRowSums);
+  EXPECT_TRUE(absl::IsUnavailable(Compile(*graph, Avx2(), options).status()));
+}
+
+// A product and its sum, which share a kernel unless they are kept apart.
+constexpr char kProductAndSum[] = R"(input 0 float32[64,512]
+input 1 float32[64,512]
+%0 = input float32[64,512] index=0
+%1 = input float32[64,512] index=1
+%2 = mul float32[64,512] %0 %1
+%3 = reduce_sum float32[64,1] %2 axes=[1]
+output %2
+output %3
+)";
+
+TEST(ChoicesTest, AreMadeInAWorkerFirst) {
+  FailingWorker worker;
+  Options options;
+  options.kernel_compiler = &worker;
+  options.choices = [](const std::string&, const drivers::Target&) {
+    return std::optional<std::string>("choices 1\napart %3\n");
+  };
+  const auto graph = graph::Parse(kProductAndSum);
+  const auto apart = Compile(*graph, Avx2(), options);
+  ASSERT_TRUE(apart.ok()) << apart.status();
+  EXPECT_EQ(apart->kernels.size(), 2u);
+  EXPECT_EQ(apart->choices.at(0).refusal, "");
+  ASSERT_EQ(worker.rehearsed.size(), 1u);
+  EXPECT_EQ(worker.rehearsed[0].choices, "choices 1\napart %3\n");
+  EXPECT_EQ(worker.rehearsed[0].key, apart->choices.at(0).key);
+  worker.rehearsal = absl::InternalError("a violated invariant");
+  const auto together = Compile(*graph, Avx2(), options);
+  ASSERT_TRUE(together.ok()) << together.status();
+  EXPECT_EQ(together->kernels.size(), 1u);
+  EXPECT_EQ(together->choices.at(0).text, "choices 1\napart %3\n");
+  EXPECT_EQ(together->choices.at(0).refusal, "a violated invariant");
+  worker.rehearsal = absl::UnavailableError("no process can be started");
+  EXPECT_TRUE(absl::IsUnavailable(Compile(*graph, Avx2(), options).status()));
+  // Nothing is tried without choices.
+  worker.rehearsed.clear();
+  options.choices = [](const std::string&, const drivers::Target&) { return std::nullopt; };
+  EXPECT_TRUE(Compile(*graph, Avx2(), options).ok());
+  EXPECT_TRUE(worker.rehearsed.empty());
 }
 
 class MapCache : public KernelCache {

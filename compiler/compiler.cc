@@ -12,6 +12,7 @@
 #include "compiler/machine_codes.h"
 #include "compiler/partition/choices/choices.h"
 #include "compiler/pipeline.h"
+#include "compiler/rehearse.h"
 #include "compiler/shard/shard.h"
 
 namespace kiln::compiler {
@@ -190,7 +191,7 @@ class SegmentCompiler {
     std::vector<PassReport> reports;
     PassState state;
     absl::StatusOr<KernelSet> set = MakeKernels(part, machine_.options, &state, &reports);
-    if (!state.choices.text.empty() && IsOfChoices(set.status())) {
+    if (!state.choices.text.empty() && IsOfDecision(set.status())) {
       // The partitioner's own decisions always have kernels.
       const std::string refusal(set.status().message());
       Options without = machine_.options;
@@ -211,30 +212,41 @@ class SegmentCompiler {
     return AddCopies(part, state);
   }
 
-  // Whether a graph with choices may be compiled without them. Workers that have ended or cannot be
-  // started say nothing about the choices.
-  static bool IsOfChoices(const absl::Status& error) {
-    return !error.ok() && !absl::IsUnavailable(error) && !absl::IsCancelled(error);
-  }
-
   absl::StatusOr<KernelSet> MakeKernels(const Part& part, const Options& options, PassState* state,
                                         std::vector<PassReport>* reports) {
     // Known also if a pass fails because of them.
     GraphChoices choices;
+    absl::Status rehearsed;
     Options watched = options;
     if (options.choices) {
-      watched.choices = [&](const std::string& graph, const drivers::Target& target) {
-        const std::optional<std::string> text = options.choices(graph, target);
+      watched.choices = [&](const std::string& graph,
+                            const drivers::Target& target) -> std::optional<std::string> {
+        std::optional<std::string> text = options.choices(graph, target);
         choices = {.key = graph, .text = text.value_or(""), .refusal = ""};
-        return text;
+        rehearsed = RehearseChoices(part, choices, options);
+        return rehearsed.ok() ? text : std::nullopt;
       };
     }
     absl::StatusOr<PassState> made =
         RunPasses(part.graph, machine_.target, {.first = "normalize"}, watched, reports);
-    state->choices = std::move(choices);
+    state->choices = choices;
+    if (!rehearsed.ok() && !IsOfDecision(rehearsed)) return rehearsed;
     if (!made.ok()) return made.status();
     *state = *std::move(made);
+    if (!rehearsed.ok()) {
+      state->choices = std::move(choices);
+      state->choices.refusal = std::string(rehearsed.message());
+    }
     return CompileKernels(state->partition, machine_.code, machine_.target, options, reports);
+  }
+
+  absl::Status RehearseChoices(const Part& part, const GraphChoices& choices,
+                               const Options& options) const {
+    if (choices.text.empty() || options.kernel_compiler == nullptr) return absl::OkStatus();
+    return options.kernel_compiler
+        ->Compile(
+            RehearsalOfChoices(part.graph, choices.key, choices.text, machine_.target, options))
+        .status();
   }
 
   void AddCalls(const Part& part, const PassState& state, KernelSet set) {

@@ -21,12 +21,12 @@ add_custom_command(
 
 # The passes from a graph to a partition: what tools and tests need that make no machine code.
 kiln_library(kiln_pipeline
-  SOURCES pipeline.cc
+  SOURCES pipeline.cc rehearsal_job.cc
   PUBLIC kiln_graph kiln_partition kiln_shard kiln_workers kiln_driver_interface absl::statusor absl::time
   PRIVATE kiln_autodiff kiln_kernel)
 
 kiln_library(kiln_compiler
-  SOURCES cached_kernel.cc compile_job.cc compile_kernels.cc compiler.cc machine_codes.cc version.cc ${KILN_FINGERPRINT}
+  SOURCES cached_kernel.cc compile_job.cc compile_kernels.cc compiler.cc machine_codes.cc rehearse.cc version.cc ${KILN_FINGERPRINT}
   PUBLIC kiln_pipeline kiln_graph kiln_codegen kiln_workers kiln_driver_interface absl::statusor absl::time
   PRIVATE kiln_coding kiln_partition kiln_kernel kiln_search kiln_schedule kiln_proof kiln_digest Threads::Threads)
 kiln_test(compiler_test SOURCES compile_kernels_test.cc LIBRARIES kiln_compiler kiln_search kiln_kernel)

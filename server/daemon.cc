@@ -25,6 +25,7 @@
 #include "server/auth/audit_log.h"
 #include "server/auth/authenticator.h"
 #include "server/auth/user_store.h"
+#include "server/backup/state_backup.h"
 #include "server/buffers/blob_store.h"
 #include "server/cache/kernel_cache.h"
 #include "server/cache/secret.h"
@@ -146,14 +147,15 @@ std::string DaemonVersion() { return KILN_VERSION; }
 
 // In dependency order; parts are destroyed in reverse order.
 struct Daemon::Implementation {
-  explicit Implementation(const config::Config& config)
+  // `given`: without the limits that follow from the machine (WithLimits).
+  Implementation(const config::Config& config, const config::Config& given)
       : config(config),
         host(std::make_shared<memory::HostMemory>(config.host_memory_limit_bytes,
                                                   config.session_limit)),
         blobs(config.blob_limit_bytes > 0
                   ? std::min(config.blob_limit_bytes, config.host_memory_limit_bytes)
                   : config.host_memory_limit_bytes),
-        applied(config) {}
+        applied(given) {}
   ~Implementation();
 
   // Reads users and roles from the state folder.
@@ -264,6 +266,7 @@ struct Daemon::Implementation {
   std::unique_ptr<Upkeep> upkeep;
 
   absl::Mutex reload_mutex;  // of a whole Reload
+  // As it was given, for a comparison with what is given next.
   config::Config applied ABSL_GUARDED_BY(reload_mutex);
   absl::Mutex mutex;
   bool stopping ABSL_GUARDED_BY(mutex) = false;
@@ -291,6 +294,11 @@ absl::Status Daemon::Implementation::OpenUsers() {
   auto lock = state::FolderLock::Take(config.state_folder);
   if (!lock.ok()) return lock.status();
   state_lock = *std::move(lock);
+  if (const int left = backup::RemoveUnfinishedImports(config.state_folder); left > 0) {
+    log::Warning("unfinished_import_removed",
+                 {{"imports", absl::StrCat(left)},
+                  {"so", "if the state is not that of the archive, import it again"}});
+  }
   const std::string users_path = config.state_folder + "/users";
   const std::string key_path = config.state_folder + "/token_key";
   if (absl::Status status = auth::UserStore::CheckNotLost(users_path, key_path); !status.ok())
@@ -492,7 +500,9 @@ void Daemon::Implementation::MakeTuner(tuner::MakeTrialRunner make_runner,
                                 compiler::Options of_program) {
     // Users who do not share programs do not share kernels either.
     if (config.programs_shared) of_program.cache = kernel_cache.get();
-    of_program.kernel_compiler = kernel_compiler.get();
+    // As other candidates.
+    of_program.kernel_compiler =
+        UsersAreActive() ? candidate_compiler.get() : kernel_compiler.get();
     of_program.disabled_passes = config.disabled_passes;
     return compile_program(graph, target, of_program);
   };
@@ -696,10 +706,10 @@ absl::Status Daemon::Implementation::ServeMetrics() {
   absl::Status status = rpc::CheckMetricsListening(
       config.metrics_listen, {.is_open = IsForEverybody(), .is_plain = config.metrics_plain_http});
   if (!status.ok()) return status;
-  // Without authorities for clients: scrapers use tokens.
+  // Without authorities for clients: scrapers use tokens. The server's reloader reports.
   auto tls = relay::TlsReloader::Load(
       has_tls ? relay::TlsFiles{config.tls_certificate, config.tls_key, ""} : relay::TlsFiles(),
-      relay::Protocol::kHttp1);
+      relay::Protocol::kHttp1, relay::Reports::kNothing);
   if (!tls.ok()) return tls.status();
   metrics_tls = *std::move(tls);
   MakeWebView();
@@ -712,6 +722,7 @@ absl::Status Daemon::Implementation::ServeMetrics() {
       scrape::Endpoint::Start({.address = config.metrics_listen,
                                .text = [this] { return Scrape(); },
                                .allow = [this](const auto& token) { return MayScrape(token); },
+                               .is_open = [this] { return IsForEverybody(); },
                                .why_not_ready = [this] { return WhyNotReady(); },
                                .pages = std::move(pages),
                                .tls = [this] { return metrics_tls->current(); },
@@ -908,11 +919,12 @@ bool Daemon::Implementation::Stop(absl::Duration grace, Sessions sessions_then) 
   // Before the destructors: a scrape reads parts that are destroyed before the metrics are.
   endpoint.reset();
   log::Info("stopped");
+  const bool sensors_ended = !device_sensors || device_sensors->Stop();
   // Only now, because downloads continued while the connections were flushed.
   bool all_idle = true;
   for (const auto& device : devices) all_idle = device->WaitIdle(absl::ZeroDuration()) && all_idle;
   absl::MutexLock lock(&mutex);
-  idle = all_idle;
+  idle = all_idle && sensors_ended;
   return idle;
 }
 
@@ -926,7 +938,7 @@ absl::StatusOr<std::unique_ptr<Daemon>> Daemon::Start(const config::Config& conf
   if (absl::Status status = CheckPasses(config); !status.ok()) return status;
   mallopt(M_TRIM_THRESHOLD, kKeptOfAnArena);
   mallopt(M_MMAP_THRESHOLD, kMappingMin);
-  auto implementation = std::make_unique<Implementation>(WithLimits(config, parts));
+  auto implementation = std::make_unique<Implementation>(WithLimits(config, parts), config);
   implementation->transport_bytes = std::max(kTransportMin, parts.memory_bytes / kTransportShare);
   implementation->clock = std::move(parts.clock);
   implementation->host_work = std::make_unique<fairness::HostWork>(implementation->clock.steady);

@@ -89,8 +89,8 @@ class Daemon {
   // and the log says why.
   enum class Sessions { kEnd, kKeep };
   // Accepts nothing new, lets work on the devices finish (for at most `grace`) and closes all
-  // connections. Idempotent. Returns false if something still runs on a device; the destructor then
-  // waits for it.
+  // connections. Idempotent. Returns false if something still runs on a device, for which the
+  // destructor then waits, or if the sensors of one hang.
   bool Stop(absl::Duration grace = absl::Seconds(3), Sessions sessions = Sessions::kEnd);
 
  private:

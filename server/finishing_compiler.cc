@@ -14,7 +14,8 @@ FinishingCompiler::FinishingCompiler(Options options) : options_(std::move(optio
 absl::StatusOr<drivers::KernelImage> FinishingCompiler::Compile(const workers::KernelJob& job) {
   absl::StatusOr<drivers::KernelImage> image = options_.assembler->Compile(job);
   const drivers::Finisher& finisher = job.target.finisher;
-  if (!image.ok() || finisher.driver.empty() || IsUnable(finisher)) return image;
+  const bool is_whole = job.rehearsal || finisher.driver.empty();
+  if (!image.ok() || is_whole || IsUnable(finisher)) return image;
   workers::KernelJob finishing;
   finishing.name = job.name;
   finishing.target = job.target;

@@ -65,6 +65,12 @@ TEST_F(FinishingCompilerTest, WithoutAFinisherImagesStayAsTheyAre) {
   EXPECT_TRUE(finisher_.jobs.empty());
 }
 
+TEST_F(FinishingCompilerTest, ARehearsalHasNothingToFinish) {
+  job_.rehearsal.emplace();
+  EXPECT_TRUE(compiler_.Compile(job_).ok());
+  EXPECT_TRUE(finisher_.jobs.empty());
+}
+
 TEST_F(FinishingCompilerTest, ErrorsAreKept) {
   finisher_.answer = absl::InternalError("it died");
   EXPECT_EQ(compiler_.Compile(job_).status(), absl::InternalError("it died"));

@@ -98,6 +98,14 @@ absl::Status FromGrpc(const grpc::Status& status, const std::string& address) {
   if (status.error_code() == grpc::StatusCode::UNAVAILABLE && !has_details) {
     message = NobodyAnswers(address, message);
   }
+  // The client's own clock: the daemon has said nothing.
+  if (status.error_code() == grpc::StatusCode::DEADLINE_EXCEEDED && !has_details) {
+    message = absl::StrCat(
+        "the daemon at ", address, " has not answered in time (", message,
+        "). It may be stopped, busy, or held up by a client with too many connections. Try again; "
+        "if it stays so, look into its log for \"connection_refused\" and at the load of its "
+        "machine, and restart it");
+  }
   absl::Status result(static_cast<absl::StatusCode>(status.error_code()), message);
   if (has_details) CopyDetails(details, result);
   // "daemon is shutting down" would not tell the user what is lost.

@@ -24,7 +24,8 @@ std::string ReasonOf(const absl::Status& status);
 bool IsLostConnection(const absl::Status& status);
 
 // Converts a failed call's status. The message of UNAVAILABLE names `address` and says what to do;
-// it distinguishes the usual mistakes with TLS.
+// it distinguishes the usual mistakes with TLS. That of a daemon that has not answered in time
+// names it, too, and says what to do.
 absl::Status FromGrpc(const grpc::Status& status, const std::string& address);
 // Converts an operation's error inside a message.
 absl::Status FromProto(const v1::Status& status);

@@ -49,6 +49,15 @@ TEST(FromGrpc, TellsMistakesWithTlsApart) {
               HasSubstr("no kilnd answers at box:7433"));
 }
 
+TEST(FromGrpc, ADaemonThatDoesNotAnswerIsNamedWithTheRemedy) {
+  const absl::Status late = FromGrpc(
+      grpc::Status(grpc::StatusCode::DEADLINE_EXCEEDED, "Deadline Exceeded"), "unix:/kilnd.sock");
+  EXPECT_EQ(late.code(), absl::StatusCode::kDeadlineExceeded);
+  EXPECT_THAT(std::string(late.message()),
+              AllOf(HasSubstr("the daemon at unix:/kilnd.sock has not answered in time"),
+                    HasSubstr("too many connections"), HasSubstr("restart it")));
+}
+
 TEST(FromGrpc, AConnectionThatWasLostIsNoMistake) {
   EXPECT_THAT(Told("Socket closed"), HasSubstr("no kilnd answers at box:7433"));
 }

@@ -28,8 +28,8 @@ constexpr double kShareMeasured = 0.25;
 constexpr size_t kMeasuredMin = 16;
 
 constexpr std::string_view kEndingNames[] = {
-    "no gain",          "roofline",  "no other settings", "bound of candidates",
-    "bound of seconds", "cancelled",
+    "no gain",          "roofline",  "no other settings",   "bound of candidates",
+    "bound of seconds", "cancelled", "bound of rehearsals",
 };
 
 constexpr double kSecondsMax = std::numeric_limits<double>::infinity();
@@ -206,7 +206,7 @@ class BeamSearch {
     std::vector<Proposal> proposals;
     for (const Setting& start : options_.starts) {
       std::vector<std::string> ignored;
-      Propose(space_.Complete(start, &ignored), 0, &proposals);
+      if (MayAsk(start)) Propose(space_.Complete(start, &ignored), 0, &proposals);
     }
     return proposals;
   }
@@ -278,6 +278,7 @@ class BeamSearch {
       ++progress().duplicates;
       return true;
     }
+    if (!MayAsk(setting)) return false;
     auto schedule = space_.Write(setting);
     if (!schedule.ok()) {
       ++progress().rejected;
@@ -297,6 +298,18 @@ class BeamSearch {
                           .parent = parent,
                           .cost = cost});
     return true;
+  }
+
+  bool MayAsk(const Setting& setting) {
+    if (!options_.rehearse) return true;
+    // A rehearsal may take long.
+    if (ended_ || !MayGoOn()) return false;
+    const absl::Status rehearsed = options_.rehearse(setting);
+    if (rehearsed.ok()) return true;
+    ++progress().rejected;
+    if (!absl::IsInvalidArgument(rehearsed) && ++rehearsals_lost_ >= kRehearsalsLostMax)
+      End(Ending::kRehearsals);
+    return false;
   }
 
   // Returns whether this text of a setting or of a schedule was not seen before. Keeps only hashes:
@@ -443,6 +456,7 @@ class BeamSearch {
   std::vector<Trial> trials_;
   SearchResult result_;
   int rounds_without_gain_ = 0;
+  int rehearsals_lost_ = 0;
   bool ended_ = false;
   double seconds_each_ = 0;  // of the candidates that were measured last
 };

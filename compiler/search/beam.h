@@ -92,10 +92,16 @@ struct SearchOptions {
   // most `roofline_share`, or by its noise.
   double roofline_seconds = 0;
   double roofline_share = 0.03;
+  // Called for a setting before the search asks the space for it, with an error if that would fail:
+  // the setting then counts as not legal. Other errors than INVALID_ARGUMENT cost a process, and
+  // end the search if there are kRehearsalsLostMax. May be null.
+  std::function<absl::Status(const Setting& setting)> rehearse = nullptr;
   std::function<absl::Time()> now = nullptr;                                  // required
   std::function<bool()> cancelled = nullptr;                                  // may be null
   std::function<void(const SearchProgress& progress)> on_progress = nullptr;  // may be null
 };
+
+inline constexpr int kRehearsalsLostMax = 16;
 
 enum class Ending {
   kNoGain,      // the last rounds improved nothing
@@ -104,6 +110,7 @@ enum class Ending {
   kCandidates,  // candidates_max
   kSeconds,     // seconds_max
   kCancelled,
+  kRehearsals,  // kRehearsalsLostMax
 };
 std::string_view EndingName(Ending ending);
 

@@ -295,6 +295,39 @@ TEST_F(BeamTest, CountsIllegalAndEqualSettings) {
   EXPECT_GT(result.progress.duplicates, 0);
 }
 
+TEST_F(BeamTest, DoesNotAskForWhatItsRehearsalRefuses) {
+  FakeMeasurer measurer([](const Setting& setting) {
+    const bool is_refused = Has(setting, {{Knob::kRows, 4}});
+    EXPECT_FALSE(is_refused);
+    return Seconds(is_refused ? 0.5 : 1);
+  });
+  Setting start = space_->heuristic();
+  start.parts.at(0).Set(Knob::kRows, 4);
+  int refused = 0;
+  const SearchResult result =
+      Find(measurer, {.starts = {start}, .rehearse = [&refused](const Setting& setting) {
+                        if (!Has(setting, {{Knob::kRows, 4}})) return absl::OkStatus();
+                        ++refused;
+                        return absl::InvalidArgumentError("it is not legal");
+                      }});
+  EXPECT_GT(refused, 1);
+  EXPECT_GE(result.progress.rejected, refused);
+  EXPECT_GT(result.progress.tried, 1);
+}
+
+TEST_F(BeamTest, EndsIfTooManyRehearsalsAreLost) {
+  FakeMeasurer measurer(NothingIsFaster);
+  int lost = 0;
+  const SearchResult result = Find(measurer, {.rehearse = [&lost](const Setting&) {
+                                     ++lost;
+                                     return absl::InternalError("two workers have ended");
+                                   }});
+  EXPECT_EQ(lost, kRehearsalsLostMax);
+  EXPECT_EQ(result.ending, Ending::kRehearsals);
+  EXPECT_EQ(result.best.candidate.setting, space_->heuristic());
+  EXPECT_EQ(result.progress.tried, 1);
+}
+
 TEST_F(BeamTest, CombinesAnIllegalChangeWithOneThatMakesItLegal) {
   const auto fastest = [](const Setting& setting) {
     return Has(setting, {{Knob::kVectors, 1}, {Knob::kRows, 6}});

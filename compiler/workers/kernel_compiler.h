@@ -5,12 +5,24 @@
 #include <functional>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "absl/status/statusor.h"
 #include "drivers/interface/kernel_image.h"
 #include "drivers/interface/target.h"
 
 namespace kiln::workers {
+
+// Decisions that were not the compiler's own, made in a worker before they are made in the process
+// that asked: an invariant that they violate ends only the worker. Either about the part of a
+// program that `graph` is, or about KernelJob::kernel.
+struct Rehearsal {
+  std::string graph;    // graph::Print, before the pass "normalize"; empty: it is about the kernel
+  std::string key;      // partition::GraphKey of what that pass and the next make of it
+  std::string choices;  // partition::Print
+  std::vector<std::string> disabled_passes;
+  std::string setting;  // search::Print, for the kernel
+};
 
 // All inputs of an image, as text and plain data, so that they can be sent to another process.
 struct KernelJob {
@@ -21,6 +33,8 @@ struct KernelJob {
   // If set, an image made from these inputs that target.finisher is to finish; `kernel` and
   // `schedule` are then empty.
   std::optional<drivers::KernelImage> unfinished = std::nullopt;
+  // If set, the answer is an image without code, or why these decisions cannot be made.
+  std::optional<Rehearsal> rehearsal = std::nullopt;
   // Called on the caller's thread when a worker begins the job, and again if another worker retries
   // it. May be null; it is not sent to the worker.
   std::function<void()> on_begin = nullptr;

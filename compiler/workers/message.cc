@@ -43,6 +43,29 @@ std::optional<drivers::KernelImage> TakeUnfinished(ByteReader& in) {
   return image;
 }
 
+void PutRehearsal(ByteWriter& out, const std::optional<Rehearsal>& rehearsal) {
+  out.PlainField(rehearsal.has_value());
+  if (!rehearsal) return;
+  // Fails to compile if a field is added and not sent.
+  const auto& [graph, key, choices, disabled_passes, setting] = *rehearsal;
+  for (const std::string* text : {&graph, &key, &choices, &setting}) out.Field(*text);
+  for (const std::string& pass : disabled_passes) out.Field(pass);
+}
+
+// Its passes extend to the end of the message.
+std::optional<Rehearsal> TakeRehearsal(ByteReader& in) {
+  uint8_t is_there = 0;
+  in.PlainField(&is_there);
+  if (is_there > 1) in.Fail();
+  if (!in.ok() || is_there == 0) return std::nullopt;
+  Rehearsal rehearsal;
+  for (std::string* text :
+       {&rehearsal.graph, &rehearsal.key, &rehearsal.choices, &rehearsal.setting})
+    *text = in.Field();
+  while (in.ok() && !in.AtEnd()) rehearsal.disabled_passes.emplace_back(in.Field());
+  return rehearsal;
+}
+
 drivers::KernelImage TakeImage(ByteReader& in, const KernelJob& job) {
   drivers::KernelImage image;
   const bool is_image = drivers::KernelImage::Deserialize(std::string(in.Field()), &image);
@@ -84,6 +107,7 @@ std::string EncodeJob(uint64_t number, const KernelJob& job) {
   out.Field(job.schedule);
   PutTarget(out, job.target);
   out.Field(job.unfinished ? job.unfinished->Serialize() : "");
+  PutRehearsal(out, job.rehearsal);
   return out.Take();
 }
 
@@ -95,6 +119,7 @@ bool DecodeJob(std::string_view bytes, uint64_t* number, KernelJob* job) {
   job->schedule = in.Field();
   TakeTarget(in, &job->target);
   job->unfinished = TakeUnfinished(in);
+  job->rehearsal = TakeRehearsal(in);
   return in.AtEnd();
 }
 

@@ -3,6 +3,8 @@
 #include <sys/socket.h>
 
 #include <chrono>
+#include <string>
+#include <vector>
 
 #include "absl/status/status.h"
 #include "absl/strings/cord.h"
@@ -53,6 +55,30 @@ TEST(Message, JobsArriveWhole) {
   EXPECT_EQ(got.target.rates.launch_seconds, 0.25);
   EXPECT_EQ(got.target.finisher.driver, "opencl");
   EXPECT_FALSE(got.unfinished.has_value());
+}
+
+TEST(Message, JobsBringDecisionsToRehearse) {
+  KernelJob job = SomeJob();
+  uint64_t number = 0;
+  KernelJob got;
+  for (const std::vector<std::string>& passes :
+       {std::vector<std::string>(), std::vector<std::string>{"merge_rows", "normalize"}}) {
+    job.rehearsal = {.graph = "input 0",
+                     .key = "graph 1\n",
+                     .choices = "",
+                     .disabled_passes = passes,
+                     .setting = std::string("any\0thing", 9)};
+    ASSERT_TRUE(DecodeJob(EncodeJob(8, job), &number, &got));
+    ASSERT_TRUE(got.rehearsal.has_value());
+    EXPECT_EQ(got.rehearsal->graph, "input 0");
+    EXPECT_EQ(got.rehearsal->key, "graph 1\n");
+    EXPECT_EQ(got.rehearsal->choices, "");
+    EXPECT_EQ(got.rehearsal->disabled_passes, passes);
+    EXPECT_EQ(got.rehearsal->setting, job.rehearsal->setting);
+    EXPECT_FALSE(got.unfinished.has_value());
+  }
+  const std::string bytes = EncodeJob(8, job);
+  EXPECT_FALSE(DecodeJob(bytes.substr(0, bytes.size() - 1), &number, &got));
 }
 
 TEST(Message, JobsBringTheImagesThatAreToBeFinished) {

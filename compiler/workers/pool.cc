@@ -35,7 +35,10 @@ bool IsDeath(Failure::Kind kind) {
 
 // Describes the compiler that a worker ran.
 std::string Doing(const KernelJob& job) {
-  if (!job.unfinished) return absl::StrCat("compiling it for ", job.target.Summary());
+  if (!job.unfinished) {
+    return absl::StrCat(job.rehearsal ? "planning it for " : "compiling it for ",
+                        job.target.Summary());
+  }
   return absl::StrCat("building it with the compiler of ", job.target.finisher.device);
 }
 

@@ -1,9 +1,11 @@
 #include "server/auth/audit_chain.h"
 
+#include <sys/stat.h>
+
 #include <fstream>
+#include <iterator>
 #include <limits>
 #include <memory>
-#include <sstream>
 
 #include "absl/strings/escaping.h"
 #include "absl/strings/numbers.h"
@@ -86,6 +88,44 @@ std::optional<SealedLine> Split(absl::string_view line) {
   parts.previous = before;
   parts.tag = end;
   return parts;
+}
+
+// A daemon writes megabytes between two rotations, so the second attempt succeeds.
+constexpr int kAttemptsMax = 100;
+
+// Changes when one of the log's names becomes that of another file.
+std::string NamesOf(const std::string& path) {
+  std::string names;
+  for (const std::string& name : {path, path + kEarlierSuffix}) {
+    struct stat found {};
+    if (stat(name.c_str(), &found) != 0) found = {};
+    absl::StrAppend(&names, found.st_dev, " ", found.st_ino, " ");
+  }
+  return names;
+}
+
+std::optional<std::string> HeadOf(const std::string& path) {
+  std::ifstream head(path + kHeadSuffix);
+  if (!head) return std::nullopt;
+  return std::string(std::istreambuf_iterator<char>(head), {});
+}
+
+// Changes with everything that is written to the log.
+std::string StateOf(const std::string& path) {
+  struct stat found {};
+  if (stat(path.c_str(), &found) != 0) found = {};
+  return absl::StrCat(NamesOf(path), found.st_size, " ", HeadOf(path).value_or(""));
+}
+
+// The same text twice is none that was half written.
+std::optional<std::string> WholeHead(const std::string& path) {
+  std::optional<std::string> head = HeadOf(path);
+  for (int attempt = 0; attempt < kAttemptsMax; ++attempt) {
+    std::optional<std::string> again = HeadOf(path);
+    if (again == head) break;
+    head = std::move(again);
+  }
+  return head;
 }
 
 std::string FileName(const std::string& path) { return path.substr(path.rfind('/') + 1); }
@@ -294,14 +334,23 @@ class AuditChain::Walk {
 
 AuditReport AuditChain::Verify(const Files& files) const { return Walk(*this, files).Run(); }
 
+OpenAuditFiles OpenAudit(const std::string& path) {
+  OpenAuditFiles files;
+  for (int attempt = 0; attempt < kAttemptsMax; ++attempt) {
+    const std::string before = NamesOf(path);
+    files = {};
+    files.head = WholeHead(path);
+    files.earlier.open(path + kEarlierSuffix);
+    files.current.open(path);
+    // A rotation gives both names to other files.
+    if (NamesOf(path) == before) break;
+  }
+  return files;
+}
+
 absl::StatusOr<AuditReport> VerifyAuditFolder(const std::string& state_folder) {
   const std::string path = absl::StrCat(state_folder, "/", kAuditFile);
-  // The head first: it is written after its line.
-  std::ifstream head(path + kHeadSuffix);
-  std::stringstream head_text;
-  head_text << head.rdbuf();
-  std::ifstream earlier(path + kEarlierSuffix), current(path);
-  if (!current && !earlier && !head.is_open())
+  if (const OpenAuditFiles files = OpenAudit(path); !files.current && !files.earlier && !files.head)
     return absl::NotFoundError(absl::StrCat("there is no audit log in ", state_folder));
   auto key = cache::Secret::OpenExisting(absl::StrCat(state_folder, "/", kAuditKeyFile));
   if (absl::IsNotFound(key.status())) {
@@ -311,11 +360,19 @@ absl::StatusOr<AuditReport> VerifyAuditFolder(const std::string& state_folder) {
                      "backup"));
   }
   if (!key.ok()) return key.status();
-  AuditChain::Files files{.name = FileName(path),
-                          .earlier = earlier ? &earlier : nullptr,
-                          .current = current ? &current : nullptr};
-  if (head.is_open()) files.head = head_text.str();
-  return AuditChain(*std::move(key)).Verify(files);
+  const AuditChain chain(*std::move(key));
+  AuditReport report;
+  for (int attempt = 0; attempt < kAttemptsMax; ++attempt) {
+    const std::string before = StateOf(path);
+    OpenAuditFiles files = OpenAudit(path);
+    report = chain.Verify({.name = FileName(path),
+                           .earlier = files.earlier ? &files.earlier : nullptr,
+                           .current = files.current ? &files.current : nullptr,
+                           .head = std::move(files.head)});
+    // A daemon may have been writing the line, or the head, that was read.
+    if (!report.problem || StateOf(path) == before) break;
+  }
+  return report;
 }
 
 }  // namespace kiln::auth

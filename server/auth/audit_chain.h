@@ -5,6 +5,7 @@
 #define KILN_SERVER_AUTH_AUDIT_CHAIN_H_
 
 #include <cstdint>
+#include <fstream>
 #include <istream>
 #include <optional>
 #include <string>
@@ -95,6 +96,14 @@ class AuditChain {
 
   const cache::Secret key_;
 };
+
+// The files of a log to which another process may append, and which it may rotate.
+struct OpenAuditFiles {
+  std::ifstream earlier, current;   // not open: there is none
+  std::optional<std::string> head;  // read before them: it names no event that they lack
+};
+// `path`: of the current file. Opens files that belong together, and no two of different moments.
+OpenAuditFiles OpenAudit(const std::string& path);
 
 // Verifies the log in a state folder whose daemon may run: kilnd --verify_audit. NOT_FOUND: there
 // is no log. FAILED_PRECONDITION, DATA_LOSS: there is no usable key, so nothing can be said.

@@ -20,6 +20,7 @@
 #include "compiler/ir/quoted.h"
 #include "proto/check/check.h"
 #include "server/log/log.h"
+#include "server/state/sync_folder.h"
 
 namespace kiln::auth {
 namespace {
@@ -131,9 +132,11 @@ absl::Status AuditLog::OpenHead() {
   const std::string path = path_ + kHeadSuffix;
   head_ = open(path.c_str(), O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0600);
   if (head_ < 0) return CannotOpen(path);
-  // Also before the first event: a log without a head was tampered with.
+  // Also before the first event: a log without a head was tampered with. So a power failure must
+  // not take it away and leave the log.
   WriteHead();
-  return absl::OkStatus();
+  if (fsync(head_) != 0) return CannotOpen(path);
+  return state::SyncFolderOf(path);
 }
 
 // A crash leaves the old head or the new one, since a text of this size is in one sector. Not
@@ -148,8 +151,9 @@ void AuditLog::WriteHead() {
 void AuditLog::Rotate() {
   close(file_);
   rename(path_.c_str(), Rotated(path_).c_str());
-  if (absl::Status status = OpenFile(); !status.ok())
-    log::Error("audit_failed", {{"why", std::string(status.message())}});
+  absl::Status status = OpenFile();
+  if (status.ok()) status = state::SyncFolderOf(path_);
+  if (!status.ok()) log::Error("audit_failed", {{"why", std::string(status.message())}});
 }
 
 void AuditLog::Validate() const {

@@ -1,8 +1,13 @@
 #include "server/auth/audit_log.h"
 
+#include <atomic>
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
+#include <iterator>
+#include <optional>
+#include <sstream>
+#include <string>
 #include <thread>
 
 #include "absl/strings/str_cat.h"
@@ -106,6 +111,53 @@ TEST(AuditLog, PagesAreInOrderWhileEventsCome) {
   const auto page = log->Read(kEvents - 10, absl::InfinitePast(), 50);
   ASSERT_EQ(page.size(), 10);
   EXPECT_EQ(page[0].number, kEvents - 9);
+}
+
+// As `kilnd --verify_audit` does, beside the daemon.
+TEST(AuditLog, AnotherProcessVerifiesItWhileItIsRotated) {
+  const std::string path = NewLog();
+  const std::string folder = std::filesystem::path(path).parent_path();
+  auto log = OpenLog(path, /*bytes_max=*/2000);
+  std::atomic<bool> ends = false;
+  std::thread writer([&] {
+    while (!ends) log->Append(Event("cpu:0"));
+  });
+  for (int i = 0; i < 200; ++i) {
+    const auto report = VerifyAuditFolder(folder);
+    ASSERT_TRUE(report.ok()) << report.status();
+    EXPECT_FALSE(report->problem) << report->problem->file << ":" << report->problem->line << " "
+                                  << report->problem->what;
+  }
+  ends = true;
+  writer.join();
+  // It still finds what is wrong.
+  std::filesystem::resize_file(path + kHeadSuffix, 3);
+  EXPECT_TRUE(VerifyAuditFolder(folder)->problem);
+}
+
+TEST(AuditLog, FilesThatAreOpenedTogetherFollowEachOther) {
+  const std::string path = NewLog();
+  auto log = OpenLog(path, /*bytes_max=*/2000);
+  std::atomic<bool> ends = false;
+  std::thread writer([&] {
+    while (!ends) log->Append(Event("cpu:0"));
+  });
+  const AuditChain chain(KeyBeside(path));
+  for (int i = 0; i < 200; ++i) {
+    OpenAuditFiles files = OpenAudit(path);
+    if (!files.current) continue;
+    // Without the line that is being written.
+    std::string text{std::istreambuf_iterator<char>(files.current), {}};
+    std::istringstream whole(text.substr(0, text.rfind('\n') + 1));
+    const AuditReport report = chain.Verify({.name = "audit.jsonl",
+                                             .earlier = files.earlier ? &files.earlier : nullptr,
+                                             .current = &whole,
+                                             .head = files.head});
+    EXPECT_FALSE(report.problem) << report.problem->file << ":" << report.problem->line << " "
+                                 << report.problem->what;
+  }
+  ends = true;
+  writer.join();
 }
 
 }  // namespace

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <filesystem>
-#include <fstream>
 #include <utility>
 
 #include "absl/strings/ascii.h"
@@ -102,12 +101,6 @@ std::optional<StoredUser> FromLineBefore(const std::string& line) {
   return user;
 }
 
-bool HasHeader(const std::string& path, const std::string& header) {
-  std::ifstream stream(path);
-  std::string line;
-  return std::getline(stream, line) && line == header;
-}
-
 absl::Status UnknownUser(const std::string& name) {
   return errors::WithReason(
       absl::NotFoundError(absl::StrCat("there is no user ", Quoted(name),
@@ -175,8 +168,10 @@ absl::StatusOr<std::unique_ptr<UserStore>> UserStore::Open(const std::string& pa
 }
 
 absl::StatusOr<UserStore::Users> UserStore::Read(const std::string& path) {
-  const bool is_before = HasHeader(path, kHeaderBefore);
-  const auto lines = state::ReadLines(path, is_before ? kHeaderBefore : kHeader);
+  auto lines = state::ReadLines(path, kHeader);
+  auto before = absl::IsDataLoss(lines.status()) ? state::ReadLines(path, kHeaderBefore) : lines;
+  const bool is_before = !lines.ok() && before.ok();
+  if (is_before) lines = std::move(before);
   if (!lines.ok()) return lines.status();
   Users users;
   for (const std::string& line : *lines) {

@@ -8,7 +8,6 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
-#include <filesystem>
 #include <fstream>
 #include <utility>
 
@@ -18,12 +17,15 @@
 #include "absl/strings/strip.h"
 #include "proto/check/check.h"
 #include "proto/coding/coding.h"
+#include "server/state/small_file.h"
+#include "server/state/sync_folder.h"
 
 namespace kiln::backup {
 namespace {
 
 constexpr absl::string_view kMagic = "kiln state ";
 constexpr int kVersion = 1;
+constexpr size_t kFirstLineBytesMax = 40;
 constexpr size_t kKeyBytes = crypto_secretstream_xchacha20poly1305_KEYBYTES;
 constexpr size_t kHeaderBytes = crypto_secretstream_xchacha20poly1305_HEADERBYTES;
 constexpr size_t kExtraBytes = crypto_secretstream_xchacha20poly1305_ABYTES;
@@ -42,14 +44,6 @@ const unsigned char* Unsigned(absl::string_view text) {
 
 unsigned char* Unsigned(std::string& text) { return reinterpret_cast<unsigned char*>(text.data()); }
 
-void SyncFolder(const std::string& path) {
-  const std::string folder = std::filesystem::absolute(path).parent_path();
-  const int opened = open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-  if (opened < 0) return;
-  fsync(opened);
-  close(opened);
-}
-
 // The plain text of an archive, chunk by chunk.
 class PlainReader {
  public:
@@ -57,12 +51,14 @@ class PlainReader {
 
   absl::Status Begin(absl::string_view key) {
     std::string line;
-    if (!std::getline(file_, line) || !absl::StartsWith(line, kMagic)) return Bad("is no archive");
+    // A file that is no archive may have any number of bytes in its first line.
+    while (line.size() <= kFirstLineBytesMax && file_.peek() != '\n' && file_.peek() != EOF)
+      line.push_back(static_cast<char>(file_.get()));
+    if (file_.get() != '\n' || !absl::StartsWith(line, kMagic)) return Bad("is no archive");
     int version = 0;
     if (!absl::SimpleAtoi(absl::StripPrefix(line, kMagic), &version) || version != kVersion) {
-      return Bad(absl::StrCat("has the format \"", line.substr(0, 40),
-                              "\", and this kilnd reads \"", kMagic, kVersion,
-                              "\"; use the version that wrote it, or a later one"));
+      return Bad(absl::StrCat("has the format \"", line, "\", and this kilnd reads \"", kMagic,
+                              kVersion, "\"; use the version that wrote it, or a later one"));
     }
     std::string header(kHeaderBytes, '\0');
     if (!file_.read(header.data(), static_cast<std::streamsize>(header.size()))) return Cut();
@@ -245,7 +241,8 @@ absl::Status ArchiveWriter::Finish() {
   if (rename(absl::StrCat(path_, ".new").c_str(), path_.c_str()) != 0)
     return CannotDo("make", path_);
   is_finished_ = true;
-  SyncFolder(path_);
+  // Without that, a power failure may still take it away: the archive is whole.
+  state::SyncFolderOf(path_).IgnoreError();
   return absl::OkStatus();
 }
 
@@ -254,7 +251,11 @@ absl::StatusOr<std::vector<ArchivedFile>> Extract(const std::string& path, absl:
                                                   bool (*is_name)(absl::string_view name)) {
   KILN_CHECK_EQ(key.size(), kKeyBytes);
   if (sodium_init() < 0) return absl::InternalError("libsodium cannot be used");
-  std::ifstream file(path, std::ios::binary);
+  const auto opened = state::OpenRegularFile(path, "the archive");
+  if (!opened.ok()) return opened.status();
+  // The file that was opened, whatever the path leads to now.
+  std::ifstream file(absl::StrCat("/proc/self/fd/", *opened), std::ios::binary);
+  close(*opened);
   if (!file) return CannotDo("read", path);
   PlainReader reader(file, path);
   if (absl::Status status = reader.Begin(key); !status.ok()) return status;

@@ -54,8 +54,9 @@ class ArchiveWriter {
 
 // Writes the files of an archive to `folder`, which exists; a name may have one folder, which is
 // created. INVALID_ARGUMENT: it is no archive, is of a later version, was changed or cut, or has
-// another key: files may have been written then, and must not be used. UNAVAILABLE: it cannot be
-// read, or a file not written. `is_name` decides which names are allowed.
+// another key: files may have been written then, and must not be used. The errors of
+// state::OpenRegularFile. UNAVAILABLE: it cannot be read, or a file not written. `is_name` decides
+// which names are allowed.
 absl::StatusOr<std::vector<ArchivedFile>> Extract(const std::string& path, absl::string_view key,
                                                   const std::string& folder,
                                                   bool (*is_name)(absl::string_view name));

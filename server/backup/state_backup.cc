@@ -3,16 +3,22 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <cerrno>
+#include <cstring>
 #include <filesystem>
 #include <fstream>
+#include <istream>
 #include <memory>
+#include <sstream>
 #include <system_error>
 #include <utility>
 
+#include "absl/algorithm/container.h"
 #include "absl/cleanup/cleanup.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/strip.h"
+#include "server/auth/audit_chain.h"
 #include "server/auth/audit_log.h"
 #include "server/auth/user_store.h"
 #include "server/backup/database_copy.h"
@@ -25,11 +31,11 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// Files of the state folder, in the order in which they are read. The head precedes the log: it
-// must not name an event that the log in the archive lacks.
-constexpr absl::string_view kStateFiles[] = {
-    "token_key",        "users",         "quotas",     "ended_sessions", auth::kAuditKeyFile,
-    "audit.jsonl.head", "audit.jsonl.1", "audit.jsonl"};
+// Files of the state folder, in the order in which they are read.
+constexpr absl::string_view kStateFiles[] = {"token_key", "users", "quotas", "ended_sessions",
+                                             auth::kAuditKeyFile};
+// The head precedes the log: it must not name an event that the log in the archive lacks.
+constexpr absl::string_view kAuditFiles[] = {"audit.jsonl.head", "audit.jsonl.1", "audit.jsonl"};
 // A backup without these would not be one.
 constexpr absl::string_view kNeededFiles[] = {"users"};
 // Of the cache folder. A database comes with the key of its rows.
@@ -38,6 +44,9 @@ constexpr absl::string_view kDatabaseKeys[] = {"settings.key", "tuning.key"};
 constexpr absl::string_view kCacheFolder = "cache/";
 constexpr absl::string_view kSessionsFolder = "sessions/";
 constexpr absl::string_view kSessionsKey = "sessions.key";
+
+constexpr absl::string_view kStaging = "import";
+constexpr absl::string_view kStagingSuffix = ".XXXXXX";
 
 bool IsPlainName(absl::string_view name) {
   return !name.empty() && name[0] != '.' && std::all_of(name.begin(), name.end(), [](char c) {
@@ -61,7 +70,7 @@ bool IsKnownName(absl::string_view name) {
   if (absl::ConsumePrefix(&name, kCacheFolder))
     return Has(kDatabases, name) || Has(kDatabaseKeys, name);
   if (absl::ConsumePrefix(&name, kSessionsFolder)) return IsSessionFile(name);
-  return Has(kStateFiles, name);
+  return Has(kStateFiles, name) || Has(kAuditFiles, name);
 }
 
 std::string In(const std::string& folder, absl::string_view name) {
@@ -78,7 +87,9 @@ absl::StatusOr<std::string> KeyFrom(const BackupOptions& options, bool may_make)
   // Open would replace a file that is no key, such as one that was named by mistake.
   if (absl::IsNotFound(secret.status()) && may_make) secret = cache::Secret::Open(options.key_file);
   if (absl::IsNotFound(secret.status()))
-    return absl::NotFoundError(absl::StrCat("there is no ", options.key_file));
+    return absl::NotFoundError(absl::StrCat(
+        "there is no ", options.key_file,
+        "; name the file with the key that the archive was made with (--state_key_file)"));
   if (!secret.ok()) return secret.status();
   const auto key = secret->Authenticate();
   key->Update("key of a state archive");
@@ -89,9 +100,11 @@ absl::StatusOr<std::string> KeyFrom(const BackupOptions& options, bool may_make)
 class StagingFolder {
  public:
   static absl::StatusOr<std::unique_ptr<StagingFolder>> Make(const std::string& begin) {
-    std::string path = absl::StrCat(begin, ".XXXXXX");
-    if (mkdtemp(path.data()) == nullptr)
-      return absl::UnavailableError(absl::StrCat("cannot make the folder ", path));
+    std::string path = absl::StrCat(begin, kStagingSuffix);
+    if (mkdtemp(path.data()) == nullptr) {
+      return absl::UnavailableError(absl::StrCat("cannot write in the folder of ", begin, ": ",
+                                                 strerror(errno), "; name a file in another one"));
+    }
     return std::unique_ptr<StagingFolder>(new StagingFolder(std::move(path)));
   }
   ~StagingFolder() {
@@ -109,16 +122,31 @@ class StagingFolder {
 // is read whole.
 struct Source {
   std::string name;
-  std::ifstream file;
+  std::unique_ptr<std::istream> file;
 };
 
 void AddSource(const std::string& path, std::string name, std::vector<Source>* sources) {
-  Source source{std::move(name), std::ifstream(path, std::ios::binary)};
-  if (source.file) sources->push_back(std::move(source));
+  auto file = std::make_unique<std::ifstream>(path, std::ios::binary);
+  if (*file) sources->push_back({std::move(name), std::move(file)});
+}
+
+// The head is a text already: it must not name an event that comes after the files were rotated.
+void AddAudit(const std::string& folder, std::vector<Source>* sources) {
+  auth::OpenAuditFiles files = auth::OpenAudit(In(folder, auth::kAuditFile));
+  const std::string name = auth::kAuditFile;
+  if (files.head) {
+    sources->push_back(
+        {name + auth::kHeadSuffix, std::make_unique<std::istringstream>(*std::move(files.head))});
+  }
+  for (auto& [file, suffix] :
+       {std::pair(&files.earlier, auth::kEarlierSuffix), std::pair(&files.current, "")}) {
+    if (*file)
+      sources->push_back({name + suffix, std::make_unique<std::ifstream>(std::move(*file))});
+  }
 }
 
 // The size up to the last line's end: a daemon may be writing another.
-int64_t WholeLines(std::ifstream& file, int64_t bytes) {
+int64_t WholeLines(std::istream& file, int64_t bytes) {
   for (int64_t end = bytes; end > 0; --end) {
     file.seekg(end - 1);
     if (file.get() == '\n') return end;
@@ -127,12 +155,13 @@ int64_t WholeLines(std::ifstream& file, int64_t bytes) {
 }
 
 absl::Status AddTo(ArchiveWriter& writer, Source& source) {
-  source.file.seekg(0, std::ios::end);
-  int64_t bytes = source.file.tellg();
-  if (source.name == auth::kAuditFile) bytes = WholeLines(source.file, bytes);
-  source.file.clear();
-  source.file.seekg(0);
-  return writer.Add(source.name, source.file, bytes);
+  std::istream& file = *source.file;
+  file.seekg(0, std::ios::end);
+  int64_t bytes = file.tellg();
+  if (source.name == auth::kAuditFile) bytes = WholeLines(file, bytes);
+  file.clear();
+  file.seekg(0);
+  return writer.Add(source.name, file, bytes);
 }
 
 void AddSessions(const std::string& folder, std::vector<Source>* sources) {
@@ -158,6 +187,32 @@ absl::Status AddDatabases(const std::string& folder, const std::string& staging,
   for (const absl::string_view name : kDatabaseKeys)
     AddSource(In(folder, name), absl::StrCat(kCacheFolder, name), sources);
   return absl::OkStatus();
+}
+
+bool IsStaging(absl::string_view name) {
+  return absl::ConsumePrefix(&name, kStaging) && absl::ConsumePrefix(&name, ".") &&
+         name.size() + 1 == kStagingSuffix.size() && IsPlainName(name);
+}
+
+// Renaming would replace a link or a device, such as /dev/full.
+absl::Status CheckTarget(const BackupOptions& options) {
+  std::error_code error;
+  const fs::file_status found = fs::symlink_status(options.file, error);
+  if (!fs::exists(found)) {
+    if (fs::is_directory(fs::absolute(options.file).parent_path(), error)) return absl::OkStatus();
+    return absl::FailedPreconditionError(
+        absl::StrCat("cannot write ", options.file,
+                     ": its folder does not exist; make that folder, or name another file"));
+  }
+  if (!fs::is_regular_file(found)) {
+    return absl::FailedPreconditionError(
+        absl::StrCat(options.file,
+                     " is not a regular file, and a new file would replace it; name "
+                     "a regular file, or one that does not exist"));
+  }
+  if (options.overwrite) return absl::OkStatus();
+  return absl::FailedPreconditionError(
+      absl::StrCat(options.file, " exists; name another file, or --overwrite"));
 }
 
 // Opens the restored tables, as the daemon will.
@@ -194,11 +249,13 @@ absl::Status RequireNothingThere(const BackupOptions& options,
 // there was a moment without users, a daemon that starts after a crash would let everybody in.
 void RemoveOld(const BackupOptions& options, const std::vector<ArchivedFile>& files) {
   std::error_code ignored;
-  for (const absl::string_view name : kStateFiles) {
+  const auto remove_unless_replaced = [&](absl::string_view name) {
     const bool is_replaced = std::any_of(files.begin(), files.end(),
                                          [&](const auto& file) { return file.name == name; });
     if (!is_replaced) fs::remove(In(options.state_folder, name), ignored);
-  }
+  };
+  absl::c_for_each(kStateFiles, remove_unless_replaced);
+  absl::c_for_each(kAuditFiles, remove_unless_replaced);
   const auto has = [&](absl::string_view folder) {
     return std::any_of(files.begin(), files.end(),
                        [&](const auto& file) { return absl::StartsWith(file.name, folder); });
@@ -240,9 +297,7 @@ absl::Status AppendImport(const BackupOptions& options, const std::string& user,
 }  // namespace
 
 absl::StatusOr<std::vector<ArchivedFile>> ExportState(const BackupOptions& options) {
-  if (fs::exists(options.file) && !options.overwrite)
-    return absl::FailedPreconditionError(
-        absl::StrCat(options.file, " exists; name another file, or --overwrite"));
+  if (absl::Status status = CheckTarget(options); !status.ok()) return status;
   for (const absl::string_view name : kNeededFiles) {
     if (!fs::exists(In(options.state_folder, name)))
       return absl::FailedPreconditionError(
@@ -262,6 +317,7 @@ absl::StatusOr<std::vector<ArchivedFile>> ExportState(const BackupOptions& optio
   std::vector<Source> sources;
   for (const absl::string_view name : kStateFiles)
     AddSource(In(options.state_folder, name), std::string(name), &sources);
+  AddAudit(options.state_folder, &sources);
   if (absl::Status status = AddDatabases(options.cache_folder, (*staging)->path(), &sources);
       !status.ok())
     return status;
@@ -274,6 +330,15 @@ absl::StatusOr<std::vector<ArchivedFile>> ExportState(const BackupOptions& optio
   return (*writer)->files();
 }
 
+int RemoveUnfinishedImports(const std::string& state_folder) {
+  std::error_code error;
+  std::vector<fs::path> left;
+  for (const auto& entry : fs::directory_iterator(state_folder, error))
+    if (IsStaging(entry.path().filename().string())) left.push_back(entry.path());
+  for (const fs::path& path : left) fs::remove_all(path, error);
+  return static_cast<int>(left.size());
+}
+
 absl::StatusOr<std::vector<ArchivedFile>> ImportState(const BackupOptions& options,
                                                       const std::string& user, absl::Time now) {
   const auto key = KeyFrom(options, /*may_make=*/false);
@@ -282,7 +347,8 @@ absl::StatusOr<std::vector<ArchivedFile>> ImportState(const BackupOptions& optio
     if (absl::Status status = cache::OpenPrivateFolder(folder); !status.ok()) return status;
   const auto lock = state::FolderLock::Take(options.state_folder);
   if (!lock.ok()) return lock.status();
-  auto staging = StagingFolder::Make(In(options.state_folder, "import"));
+  RemoveUnfinishedImports(options.state_folder);
+  auto staging = StagingFolder::Make(In(options.state_folder, kStaging));
   if (!staging.ok()) return staging.status();
   const std::string& from = (*staging)->path();
   auto files = Extract(options.file, *key, from, IsKnownName);

@@ -23,8 +23,8 @@ struct BackupOptions {
 // Writes users, tokens, limits, ended sessions, the audit log and the tuner's settings, also while
 // a daemon changes them; with_sessions: the saved sessions, too, which requires that none does.
 // Returns what was written. FAILED_PRECONDITION: there is no state, or the file exists and is not
-// to be overwritten. ALREADY_EXISTS: a daemon uses the folder. UNAVAILABLE: a file cannot be read
-// or written; there is no archive then.
+// to be overwritten or is not a regular one. ALREADY_EXISTS: a daemon uses the folder. UNAVAILABLE:
+// a file cannot be read or written; there is no archive then.
 absl::StatusOr<std::vector<ArchivedFile>> ExportState(const BackupOptions& options);
 
 // Replaces the state by an archive's, once all of that was checked. Files of the state that the
@@ -36,6 +36,10 @@ absl::StatusOr<std::vector<ArchivedFile>> ExportState(const BackupOptions& optio
 // it again completes the work.
 absl::StatusOr<std::vector<ArchivedFile>> ImportState(const BackupOptions& options,
                                                       const std::string& user, absl::Time now);
+
+// Removes what imports left in a state folder that were killed, and returns how many. Requires: the
+// folder's lock is held, so that none is running.
+int RemoveUnfinishedImports(const std::string& state_folder);
 
 }  // namespace kiln::backup
 

@@ -1,5 +1,7 @@
 #include "server/backup/state_backup.h"
 
+#include <sys/stat.h>
+
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
@@ -180,6 +182,59 @@ TEST_F(StateBackupTest, AFileThatIsNoKeyIsNotReplaced) {
   std::getline(std::ifstream(from.key_file), now);
   EXPECT_EQ(now, text);
   EXPECT_FALSE(fs::exists(from.file));
+}
+
+TEST_F(StateBackupTest, OnlyARegularFileIsReplaced) {
+  BackupOptions from = from_;
+  from.overwrite = true;
+  const std::string fifo = folder_ + "/fifo", target = folder_ + "/target";
+  ASSERT_EQ(mkfifo(fifo.c_str(), 0600), 0);
+  std::ofstream(target) << "something else";
+  fs::create_symlink(target, folder_ + "/link");
+  for (const std::string& file : {fifo, folder_ + "/link", std::string("/dev/full")}) {
+    from.file = file;
+    const absl::Status status = ExportState(from).status();
+    EXPECT_EQ(status.code(), absl::StatusCode::kFailedPrecondition) << file;
+    EXPECT_THAT(std::string(status.message()), HasSubstr(file + " is not a regular file"));
+    EXPECT_FALSE(fs::is_regular_file(fs::symlink_status(file)));
+  }
+  EXPECT_EQ(fs::file_size(target), 14u);
+  EXPECT_FALSE(fs::exists(from.key_file)) << "it was made for no archive";
+}
+
+TEST_F(StateBackupTest, AnArchiveIsARegularFileAndItsFirstLineIsBounded) {
+  ASSERT_TRUE(cache::Secret::Open(from_.key_file).ok());
+  BackupOptions to = Folders("to");
+  const std::string fifo = folder_ + "/fifo", hole = folder_ + "/hole";
+  ASSERT_EQ(mkfifo(fifo.c_str(), 0600), 0);
+  for (const std::string& file : {fifo, std::string("/dev/zero"), folder_}) {
+    to.file = file;
+    EXPECT_THAT(std::string(ImportState(to, "root", absl::UnixEpoch()).status().message()),
+                HasSubstr("cannot read the archive " + file + ": it is a"));
+  }
+  std::ofstream(hole) << "";
+  fs::resize_file(hole, uintmax_t{1} << 40);
+  to.file = hole;
+  EXPECT_THAT(std::string(ImportState(to, "root", absl::UnixEpoch()).status().message()),
+              HasSubstr("is no archive"));
+}
+
+TEST_F(StateBackupTest, AnImportThatWasKilledLeavesNothingForTheNext) {
+  ASSERT_TRUE(ExportState(from_).ok());
+  const BackupOptions to = Folders("to");
+  ASSERT_TRUE(cache::OpenPrivateFolder(to.state_folder).ok());
+  fs::create_directory(to.state_folder + "/import.aB3xYz");
+  std::ofstream(to.state_folder + "/import.aB3xYz/users") << "half of";
+  std::ofstream(to.state_folder + "/import.000000") << "";
+  // Other names are not of imports.
+  fs::create_directory(to.state_folder + "/import.of.others");
+  std::ofstream(to.state_folder + "/important") << "";
+  ASSERT_TRUE(ImportState(to, "root", absl::UnixEpoch()).ok());
+  EXPECT_FALSE(fs::exists(to.state_folder + "/import.aB3xYz"));
+  EXPECT_FALSE(fs::exists(to.state_folder + "/import.000000"));
+  EXPECT_TRUE(fs::exists(to.state_folder + "/import.of.others"));
+  EXPECT_TRUE(fs::exists(to.state_folder + "/important"));
+  EXPECT_EQ(RemoveUnfinishedImports(to.state_folder), 0);
 }
 
 }  // namespace

@@ -33,19 +33,27 @@ absl::Status Failed(const std::string& what, const std::string& path) {
   return absl::UnavailableError(absl::StrCat("cannot ", what, " ", path, ": ", strerror(errno)));
 }
 
+// What the path leads to. Another folder can be named for a folder, and not for one of its files.
+enum class Kind { kFolder, kFile };
+
 // FAILED_PRECONDITION unless only this process's user can access it.
-absl::Status CheckPrivate(const std::string& path, const struct stat& found, mode_t wanted) {
+absl::Status CheckPrivate(const std::string& path, const struct stat& found, Kind kind) {
+  const bool is_folder = kind == Kind::kFolder;
+  const std::string or_another = is_folder ? absl::StrCat(", or ", kNameAnother) : "";
   if (found.st_uid != geteuid()) {
+    const std::string remedy =
+        is_folder ? kNameAnother
+                  : absl::StrCat("if it is the right file, run chown ", geteuid(), " ", path);
     return absl::FailedPreconditionError(
         absl::StrCat(path, " belongs to user ", found.st_uid, ", not to user ", geteuid(),
-                     " who runs kilnd, and kilnd trusts its content: ", kNameAnother));
+                     " who runs kilnd, and kilnd trusts its content: ", remedy));
   }
   const mode_t mode = found.st_mode & 07777;
   if ((mode & 077) == 0) return absl::OkStatus();
   return absl::FailedPreconditionError(
       absl::StrFormat("%s has mode %04o, so other users can access it, and kilnd trusts its "
-                      "content: run chmod %04o %s, or %s",
-                      path, mode, wanted, path, kNameAnother));
+                      "content: run chmod %04o %s%s",
+                      path, mode, is_folder ? 0700 : 0600, path, or_another));
 }
 
 std::string RandomBytes(size_t count) {
@@ -65,7 +73,11 @@ absl::Status Make(const std::string& path) {
   const std::string draft = absl::StrCat(path, ".", getpid());
   unlink(draft.c_str());
   const int file = open(draft.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
-  if (file < 0) return Failed("make", draft);
+  if (file < 0 && (errno == ENOENT || errno == ENOTDIR)) {
+    return absl::UnavailableError(
+        absl::StrCat("cannot make ", path, ": its folder does not exist; make that folder first"));
+  }
+  if (file < 0) return Failed("make", path);
   const auto remove = absl::MakeCleanup([&] { unlink(draft.c_str()); });
   const std::string bytes = RandomBytes(kSecretBytes);
   const bool written =
@@ -85,14 +97,21 @@ absl::StatusOr<std::string> Read(const std::string& path) {
   // file, which cannot be exchanged between them.
   const int file = open(path.c_str(), O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
   if (file < 0 && errno == ENOENT) return absl::NotFoundError(path);
+  if (file < 0 && errno == ELOOP) {
+    return absl::FailedPreconditionError(
+        absl::StrCat(path,
+                     " is a link, which may lead to another key at any time; name the file "
+                     "that it leads to"));
+  }
   if (file < 0) return Failed("read", path);
   const auto close_file = absl::MakeCleanup([file] { close(file); });
   struct stat found {};
   if (fstat(file, &found) != 0) return Failed("read", path);
   if (!S_ISREG(found.st_mode)) {
-    return absl::FailedPreconditionError(absl::StrCat(path, " is not a regular file; remove it"));
+    return absl::FailedPreconditionError(
+        absl::StrCat(path, " is not a regular file, and a key is in one"));
   }
-  if (absl::Status status = CheckPrivate(path, found, 0600); !status.ok()) return status;
+  if (absl::Status status = CheckPrivate(path, found, Kind::kFile); !status.ok()) return status;
   std::string bytes(kSecretBytes, '\0');
   if (found.st_size == static_cast<off_t>(kSecretBytes) &&
       read(file, bytes.data(), bytes.size()) == static_cast<ssize_t>(kSecretBytes)) {
@@ -114,13 +133,17 @@ absl::Status OpenPrivateFolder(const std::string& folder) {
         absl::StrCat("cannot make ", folder, ": ", error.message(), "; ", kNameAnother));
   }
   // Only the last folder is made private. Its parents, such as ~/.cache, are shared with others.
-  if (mkdir(path.c_str(), 0700) != 0 && errno != EEXIST) return Failed("make", folder);
+  const auto failed = [&](const char* what) {
+    return absl::UnavailableError(
+        absl::StrCat("cannot ", what, " ", folder, ": ", strerror(errno), "; ", kNameAnother));
+  };
+  if (mkdir(path.c_str(), 0700) != 0 && errno != EEXIST) return failed("make");
   const int opened = open(path.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-  if (opened < 0) return Failed("open", folder);
+  if (opened < 0) return failed("open");
   const auto close_folder = absl::MakeCleanup([opened] { close(opened); });
   struct stat found {};
-  if (fstat(opened, &found) != 0) return Failed("open", folder);
-  return CheckPrivate(folder, found, 0700);
+  if (fstat(opened, &found) != 0) return failed("open");
+  return CheckPrivate(folder, found, Kind::kFolder);
 }
 
 Authenticator::Authenticator(absl::string_view key)

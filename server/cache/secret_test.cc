@@ -84,7 +84,7 @@ TEST_F(SecretTest, AFileThatOthersReadIsRefused) {
   const absl::Status status = Secret::Open(path_).status();
   EXPECT_EQ(status.code(), absl::StatusCode::kFailedPrecondition);
   EXPECT_THAT(std::string(status.message()), HasSubstr("has mode 0640"));
-  EXPECT_THAT(std::string(status.message()), HasSubstr("chmod 0600 " + path_));
+  EXPECT_THAT(std::string(status.message()), ::testing::EndsWith("run chmod 0600 " + path_));
 }
 
 TEST_F(SecretTest, WhatIsNoFileIsRefused) {
@@ -120,7 +120,23 @@ TEST_F(SecretTest, AnotherUsersFolderIsRefused) {
   ASSERT_EQ(chown(theirs.c_str(), 65534, 65534), 0);
   const absl::Status status = OpenPrivateFolder(theirs);
   EXPECT_EQ(status.code(), absl::StatusCode::kFailedPrecondition);
-  EXPECT_THAT(std::string(status.message()), HasSubstr("belongs to user 65534"));
+  EXPECT_THAT(std::string(status.message()),
+              ::testing::AllOf(HasSubstr("belongs to user 65534"), HasSubstr("--state_dir")));
+}
+
+// The remedy is about what was named: a key's file, and not a folder.
+TEST_F(SecretTest, AFileThatCannotBeUsedIsNamedWithTheRemedy) {
+  const std::string missing = folder_ + "/none/key";
+  EXPECT_EQ(Secret::Open(missing).status().message(),
+            "cannot make " + missing + ": its folder does not exist; make that folder first");
+  ASSERT_TRUE(Secret::Open(folder_ + "/key").ok());
+  std::filesystem::create_symlink(folder_ + "/key", folder_ + "/link");
+  EXPECT_THAT(std::string(Secret::Open(folder_ + "/link").status().message()),
+              HasSubstr("is a link, which may lead to another key at any time; name the file"));
+  if (geteuid() != 0) return;
+  ASSERT_EQ(chown((folder_ + "/key").c_str(), 65534, 65534), 0);
+  EXPECT_THAT(std::string(Secret::OpenExisting(folder_ + "/key").status().message()),
+              ::testing::EndsWith("if it is the right file, run chown 0 " + folder_ + "/key"));
 }
 
 // RFC 4231, test case 2, in pieces.

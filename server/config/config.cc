@@ -1,10 +1,6 @@
 #include "server/config/config.h"
 
 #include <cstdlib>
-#include <filesystem>
-#include <fstream>
-#include <sstream>
-#include <system_error>
 #include <utility>
 
 #include "absl/strings/match.h"
@@ -17,6 +13,7 @@
 #include "server/clock/day_hours.h"
 #include "server/config/keys.h"
 #include "server/log/log.h"
+#include "server/state/small_file.h"
 
 // Parsing returns errors instead of throwing exceptions.
 #define TOML_EXCEPTIONS 0
@@ -64,6 +61,9 @@ std::optional<Value> ValueOf(const toml::node& node, Type type) {
       return BytesOf(node);
   }
 }
+
+// A hundred times the example, which has every key.
+constexpr int64_t kConfigBytesMax = int64_t{4} << 20;
 
 // Separates problems in a message; no message of one has it.
 constexpr char kBetween[] = "; also: ";
@@ -160,14 +160,10 @@ absl::Status ApplyToml(const std::string& text, const std::string& file, Config*
 }
 
 absl::Status ApplyFile(const std::string& path, Config* config, Origins* origins) {
-  std::ifstream stream(path);
-  std::error_code ignored;
-  // A folder can be opened, and reads as if it was empty.
-  if (!stream || std::filesystem::is_directory(path, ignored))
-    return absl::NotFoundError(absl::StrCat("cannot read the configuration ", path));
-  std::stringstream text;
-  text << stream.rdbuf();
-  return ApplyToml(text.str(), path, config, origins);
+  const absl::StatusOr<std::string> text =
+      state::ReadSmallFile(path, "the configuration", kConfigBytesMax);
+  if (!text.ok()) return text.status();
+  return ApplyToml(*text, path, config, origins);
 }
 
 std::vector<std::string> Problems(const Config& config) {

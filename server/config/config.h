@@ -102,7 +102,7 @@ using Origins = std::map<std::string, std::string>;
 // "file:line: the error" of each mistake, joined by "; ". Adds to `origins` if it is not null.
 absl::Status ApplyToml(const std::string& text, const std::string& file, Config* config,
                        Origins* origins = nullptr);
-// The same with the file's content. NOT_FOUND if it cannot be read.
+// The same with the file's content, and the errors of state::ReadSmallFile.
 absl::Status ApplyFile(const std::string& path, Config* config, Origins* origins = nullptr);
 
 // Returns what is invalid from any source: a malformed address, or a number that is not in its

@@ -143,6 +143,14 @@ TEST(Config, MissingFile) {
   EXPECT_EQ(ApplyFile("/nowhere/kiln.toml", &config).code(), absl::StatusCode::kNotFound);
 }
 
+TEST(Config, OnlyARegularFileIsRead) {
+  Config config;
+  for (const char* path : {"/dev/zero", "/dev"}) {
+    EXPECT_THAT(std::string(ApplyFile(path, &config).message()),
+                HasSubstr(std::string("cannot read the configuration ") + path + ": it is a "));
+  }
+}
+
 TEST(Config, ChecksValues) {
   const struct {
     std::function<void(Config*)> change;

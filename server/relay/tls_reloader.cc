@@ -7,8 +7,9 @@
 
 namespace kiln::relay {
 
-absl::StatusOr<std::unique_ptr<TlsReloader>> TlsReloader::Load(TlsFiles files, Protocol protocol) {
-  std::unique_ptr<TlsReloader> reloader(new TlsReloader(std::move(files), protocol));
+absl::StatusOr<std::unique_ptr<TlsReloader>> TlsReloader::Load(TlsFiles files, Protocol protocol,
+                                                               Reports reports) {
+  std::unique_ptr<TlsReloader> reloader(new TlsReloader(std::move(files), protocol, reports));
   if (reloader->files_.empty()) return reloader;
   absl::MutexLock lock(&reloader->mutex_);
   // The state first, so that a file replaced meanwhile is read again.
@@ -42,14 +43,16 @@ void TlsReloader::Look() {
   if (state == state_) return;
   auto context = LoadTlsContext(files_, protocol_);
   if (!context.ok() && std::exchange(refused_, state) == state) return;
+  const bool reports = reports_ == Reports::kChanges;
   if (!context.ok()) {
-    log::Warning("tls_files_refused", {{"why", std::string(context.status().message())},
-                                       {"until_mended", "the previous files stay in use"}});
+    if (reports)
+      log::Warning("tls_files_refused", {{"why", std::string(context.status().message())},
+                                         {"until_mended", "the previous files stay in use"}});
     return;
   }
   current_ = *std::move(context);
   state_ = std::move(state);
-  log::Info("tls_files_replaced", {{"certificate", files_.certificate}});
+  if (reports) log::Info("tls_files_replaced", {{"certificate", files_.certificate}});
 }
 
 }  // namespace kiln::relay

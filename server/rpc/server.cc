@@ -26,6 +26,7 @@
 #include "server/rpc/connections/credentials.h"
 #include "server/rpc/connections/peer_socket.h"
 #include "server/rpc/connections/tcp_socket.h"
+#include "server/rpc/connections/waiting_room.h"
 #include "server/rpc/connections/watch.h"
 #include "server/rpc/deadline.h"
 
@@ -111,6 +112,7 @@ std::string WithPort(const std::string& address, int port) {
 struct Server::Implementation {
   std::unique_ptr<relay::Relay> MakeRelay(const ServiceParts& parts, const Options& options);
   std::unique_ptr<ConnectionWatch> MakeWatch(const ServiceParts& parts, const Options& options);
+  std::unique_ptr<WaitingRoom> MakeWaitingRoom(const ServiceParts& parts, const Options& options);
   absl::Status Listen(const std::string& address, const Options& options);
   void LogRefusal(const relay::Peer& peer, const absl::Status& why, absl::Time now);
 
@@ -124,7 +126,8 @@ struct Server::Implementation {
   std::unique_ptr<ConnectionWatch> watch;  // ends connections of the relay
   std::unique_ptr<Acceptors> acceptors;
   std::unique_ptr<grpc::Server> server;  // after the members that it uses
-  // Last: they give connections to the relay.
+  std::unique_ptr<WaitingRoom> waiting_room;
+  // Last: they give connections to the relay and the waiting room.
   std::vector<std::unique_ptr<PeerSocket>> sockets;
   std::vector<std::unique_ptr<TcpSocket>> ports;
 };
@@ -146,6 +149,23 @@ std::unique_ptr<relay::Relay> Server::Implementation::MakeRelay(const ServicePar
                                   metrics->ConnectionRefused();
                                   LogRefusal(peer, why, now());
                                 }});
+}
+
+std::unique_ptr<WaitingRoom> Server::Implementation::MakeWaitingRoom(const ServiceParts& parts,
+                                                                     const Options& options) {
+  // They are among the files that the relay's limits leave for everything else.
+  constexpr uint64_t kWaitingMin = 8, kWaitingMax = 64, kShareOfFiles = 16;
+  return std::make_unique<WaitingRoom>(WaitingRoom::Options{
+      .of_account_max = std::clamp(OpenFilesMax() / kShareOfFiles, kWaitingMin, kWaitingMax),
+      .patience = std::min(kHandshakeTime, options.idle_connection),
+      .now = SteadyNow,
+      .take = [this](int file, const relay::Peer& peer) { acceptors->HandOver(peer, file); },
+      .on_refused =
+          [this, metrics = parts.metrics, now = parts.clock.steady](const relay::Peer& peer,
+                                                                    const absl::Status& why) {
+            metrics->ConnectionRefused();
+            LogRefusal(peer, why, now());
+          }});
 }
 
 std::unique_ptr<ConnectionWatch> Server::Implementation::MakeWatch(const ServiceParts& parts,
@@ -170,7 +190,7 @@ absl::Status Server::Implementation::Listen(const std::string& address, const Op
                                      [this](int file, relay::Peer peer) {
                                        // Callers who could stop the daemon anyway bypass the relay.
                                        if (auth::RunsDaemon(peer.user_id))
-                                         return acceptors->HandOver(peer, file);
+                                         return waiting_room->Add(file, std::move(peer));
                                        relay->Add(file, std::move(peer), nullptr);
                                      });
     if (!socket.ok()) return socket.status();
@@ -254,6 +274,7 @@ absl::StatusOr<std::unique_ptr<Server>> Server::Start(const Parts& parts, const 
     return absl::UnavailableError(absl::StrCat("cannot serve on ", absl::StrJoin(addresses, ", ")));
   }
   implementation->relay = implementation->MakeRelay(parts.sessions, options);
+  implementation->waiting_room = implementation->MakeWaitingRoom(parts.sessions, options);
   for (const auto& socket : implementation->sockets) socket->Start();
   for (const auto& port : implementation->ports) port->Start();
   return std::unique_ptr<Server>(new Server(std::move(implementation)));
@@ -274,6 +295,7 @@ void Server::Stop(absl::Duration patience) {
   implementation_->open_calls->WaitUntilNone(patience);
   for (const auto& socket : implementation_->sockets) socket->Stop();
   for (const auto& port : implementation_->ports) port->Stop();
+  implementation_->waiting_room->Stop();
   implementation_->relay->StopHandingOver();
   implementation_->server->Shutdown(FromNow(patience));
   implementation_->relay->Drain(kLastAnswers);

@@ -8,6 +8,7 @@
 #include <cstddef>
 
 #include "absl/strings/str_cat.h"
+#include "server/rpc/connections/credentials.h"
 
 namespace kiln::scrape {
 
@@ -166,6 +167,8 @@ Response Endpoint::RespondToSupervisor(const Request& request) const {
     if (!why_not.empty()) return {.status = 503, .body = absl::StrCat(why_not, "\n")};
     return {.body = "ready\n"};
   }
+  if (const auto status = rpc::CheckHost(request.host, options_.is_open()); !status.ok())
+    return {.status = 403, .body = absl::StrCat(std::string(status.message()), "\n")};
   if (!options_.allow(request.password)) {
     return {.status = 401,
             .body = "/metrics requires the token of a viewer or an admin as the password\n",

@@ -45,6 +45,8 @@ class Endpoint {
     std::string address;                // "host:port"; port 0 chooses a free one
     std::function<std::string()> text;  // the response; called on the serving thread
     Allow allow;                        // called on the serving thread
+    // Whether everybody on the machine may scrape; called on the serving thread.
+    std::function<bool()> is_open;
     // Returns "" if the daemon takes new work, else the reason; called on the serving thread.
     std::function<std::string()> why_not_ready;
     Pages pages{};                             // empty: there are none

@@ -74,6 +74,7 @@ class EndpointTest : public ::testing::Test {
     auto started = Endpoint::Start({.address = "127.0.0.1:0",
                                     .text = [] { return std::string("kiln_sessions 3\n"); },
                                     .allow = std::move(allow),
+                                    .is_open = [this] { return is_open_.load(); },
                                     .why_not_ready = [this] { return why_not_ready_; },
                                     .pages = pages_,
                                     .steady_now = [this] { return absl::FromUnixSeconds(now_); }});
@@ -87,6 +88,7 @@ class EndpointTest : public ::testing::Test {
   }
 
   std::atomic<int64_t> now_{1'000};
+  std::atomic<bool> is_open_{false};
   std::string why_not_ready_;  // set before Start, like the next
   Pages pages_;
   std::unique_ptr<Endpoint> endpoint_;
@@ -123,6 +125,7 @@ TEST_F(EndpointTest, APortThatIsTakenIsNamed) {
   const auto second = Endpoint::Start({.address = absl::StrCat("127.0.0.1:", endpoint_->port()),
                                        .text = {},
                                        .allow = {},
+                                       .is_open = {},
                                        .why_not_ready = {},
                                        .steady_now = SteadyNow});
   EXPECT_EQ(second.status().code(), absl::StatusCode::kUnavailable);
@@ -144,6 +147,28 @@ TEST_F(EndpointTest, TakesAPasswordOnceItIsProtected) {
 }
 
 // The clock does not advance, so no slow client is closed because its time is over.
+// A page of another site may have given its own name the address 127.0.0.1.
+TEST_F(EndpointTest, WithoutUsersTheMetricsAreForThisMachinesNames) {
+  is_open_ = true;
+  Start();
+  const auto scrape_as = [&](const std::string& host) {
+    return Scrape(absl::StrCat("GET /metrics HTTP/1.1\r\nHost: ", host, "\r\n\r\n"));
+  };
+  for (const char* host : {"localhost:7434", "127.0.0.1:7434", "127.0.0.1", "[::1]:7434"})
+    EXPECT_THAT(scrape_as(host), StartsWith("HTTP/1.1 200 ")) << host;
+  for (const char* host :
+       {"example.org", "127.0.0.1.example.org:7434", "localhost.example.org", ""}) {
+    const std::string refused = scrape_as(host);
+    EXPECT_THAT(refused, StartsWith("HTTP/1.1 403 ")) << host;
+    EXPECT_THAT(refused, HasSubstr("answers only calls to localhost or 127.0.0.1"));
+  }
+  // Supervisors may know any name, and learn nothing.
+  EXPECT_THAT(Scrape("GET /healthz HTTP/1.1\r\nHost: example.org\r\n\r\n"),
+              StartsWith("HTTP/1.1 200 "));
+  is_open_ = false;
+  EXPECT_THAT(scrape_as("example.org"), StartsWith("HTTP/1.1 200 "));
+}
+
 TEST_F(EndpointTest, SlowClientsHoldUpNoScrape) {
   Start();
   std::vector<Scraper> slow;
@@ -191,6 +216,7 @@ TEST_F(EndpointTest, AnAnswerThatNobodyTakesHasItsTime) {
   auto started = Endpoint::Start({.address = "127.0.0.1:0",
                                   .text = [] { return std::string(64 << 20, 'x'); },
                                   .allow = [](const auto&) { return true; },
+                                  .is_open = [] { return false; },
                                   .steady_now = [this] { return absl::FromUnixSeconds(now_); }});
   ASSERT_TRUE(started.ok()) << started.status();
   endpoint_ = *std::move(started);

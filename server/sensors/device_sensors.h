@@ -4,14 +4,11 @@
 #define KILN_SERVER_SENSORS_DEVICE_SENSORS_H_
 
 #include <functional>
-#include <map>
 #include <memory>
 #include <string>
 #include <thread>
 #include <vector>
 
-#include "absl/base/thread_annotations.h"
-#include "absl/synchronization/mutex.h"
 #include "absl/time/time.h"
 #include "drivers/interface/device.h"
 #include "server/sensors/nvml.h"
@@ -30,35 +27,32 @@ class DeviceSensors {
     absl::Duration interval = absl::Seconds(10);
     // Readings that are older are not returned: the hardware hangs.
     absl::Duration age_max = absl::Minutes(1);
+    // How long Stop waits for a reading that is under way.
+    absl::Duration patience = absl::Seconds(2);
   };
   // Starts the thread. Devices without known sensors are never read.
   explicit DeviceSensors(Options options);
-  // Waits for the reading under way.
-  ~DeviceSensors();
+  ~DeviceSensors() { Stop(); }
+  DeviceSensors(const DeviceSensors&) = delete;
+  DeviceSensors& operator=(const DeviceSensors&) = delete;
+
+  // Reads nothing any more. Returns whether the thread has ended. If not, it is within a vendor's
+  // library that hangs, of which the process cannot be sure to unload it: end it with _exit(2).
+  // Calls nothing of the options afterwards. Idempotent.
+  bool Stop();
 
   // The last readings of a device; empty if there are none.
-  Readings Of(const std::string& device) const ABSL_LOCKS_EXCLUDED(mutex_);
+  Readings Of(const std::string& device) const;
   // Waits until all devices have been read once; for tests.
-  void WaitForReadings() const ABSL_LOCKS_EXCLUDED(mutex_);
+  void WaitForReadings() const;
 
  private:
-  struct Dated {
-    Readings readings;
-    absl::Time time;
-  };
-  void Run() ABSL_LOCKS_EXCLUDED(mutex_);
-  void ReadAll() ABSL_LOCKS_EXCLUDED(mutex_);
-  Readings Read(const drivers::DeviceInfo& device);
+  class Reader;
 
-  const Options options_;
-  mutable absl::Mutex mutex_;
-  bool stopping_ ABSL_GUARDED_BY(mutex_) = false;
-  bool has_read_ ABSL_GUARDED_BY(mutex_) = false;
-  std::map<std::string, Dated> readings_ ABSL_GUARDED_BY(mutex_);
-  // Used by the thread only.
-  std::unique_ptr<Nvml> nvml_;  // null until a device needs it, or if it is not installed
-  bool has_opened_nvml_ = false;
-  std::thread thread_;  // last: it uses the other members
+  // Shared with the thread, which outlives this object if the hardware hangs.
+  const std::shared_ptr<Reader> reader_;
+  std::thread thread_;
+  bool has_ended_ = false;  // after Stop
 };
 
 }  // namespace kiln::sensors

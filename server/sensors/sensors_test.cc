@@ -1,3 +1,4 @@
+#include <dlfcn.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -10,11 +11,20 @@
 #include "server/sensors/device_sensors.h"
 #include "server/sensors/hwmon.h"
 #include "server/sensors/nvml.h"
+#include "tests/eventually.h"
+#include "tests/stand_ins/gate.h"
 
 namespace kiln::sensors {
 namespace {
 
 using ::testing::Optional;
+
+stand_ins::Gate* GateOfNvml() {
+  void* const library = dlopen(KILN_NVML_STAND_IN, RTLD_NOW);
+  EXPECT_NE(library, nullptr) << dlerror();
+  const auto find = reinterpret_cast<stand_ins::Gate* (*)()>(dlsym(library, "KilnNvmlStandInGate"));
+  return find();
+}
 
 // A folder that looks like sysfs.
 class SensorsTest : public ::testing::Test {
@@ -128,12 +138,35 @@ TEST_F(SensorsTest, ReadsEachDeviceWithWhatKnowsIt) {
   EXPECT_FALSE(sensors.Of("cuda:0").celsius) << "old readings say nothing about a GPU that hangs";
 }
 
+TEST_F(SensorsTest, ALibraryThatHangsHoldsUpNoStop) {
+  auto* const gate = GateOfNvml();
+  gate->Close();
+  {
+    absl::Time now = absl::UnixEpoch();
+    DeviceSensors::Options options;
+    options.devices = {Device("cuda:0", "0001:3e:00.0")};
+    options.steady_now = [&now] { return now; };
+    options.sysfs = sysfs_;
+    options.nvml_library = KILN_NVML_STAND_IN;
+    options.patience = absl::ZeroDuration();
+    DeviceSensors sensors(std::move(options));
+    EXPECT_TRUE(::kiln::testing::Eventually([&] { return gate->held() == 1; }));
+    EXPECT_FALSE(sensors.Of("cuda:0").celsius);
+    EXPECT_FALSE(sensors.Stop());
+    EXPECT_FALSE(sensors.Stop());
+  }
+  // The thread uses nothing that is gone now.
+  gate->Open();
+  EXPECT_TRUE(::kiln::testing::Eventually([&] { return gate->held() == 0; }));
+}
+
 TEST_F(SensorsTest, NeedsNoThreadWithoutSensors) {
   DeviceSensors::Options options;
   options.devices = {Device("null:0", ""), Device("cuda:0", "")};
   options.steady_now = absl::UnixEpoch;
-  const DeviceSensors sensors(std::move(options));
+  DeviceSensors sensors(std::move(options));
   EXPECT_FALSE(sensors.Of("null:0").celsius);
+  EXPECT_TRUE(sensors.Stop());
 }
 
 }  // namespace

@@ -5,17 +5,20 @@
 
 #include <cerrno>
 #include <cstring>
-#include <filesystem>
-#include <fstream>
+#include <sstream>
 
-#include "absl/cleanup/cleanup.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "proto/check/check.h"
 #include "server/errors/errors.h"
+#include "server/state/small_file.h"
+#include "server/state/sync_folder.h"
 
 namespace kiln::state {
 namespace {
+
+// Far more than the largest table has.
+constexpr int64_t kTableBytesMax = int64_t{64} << 20;
 
 absl::Status Failed(const std::string& what, const std::string& path) {
   return errors::WithReason(
@@ -61,16 +64,16 @@ absl::Status AnotherHeader(const std::string& path, const std::string& line,
 absl::StatusOr<std::vector<std::string>> ReadLines(const std::string& path,
                                                    const std::string& header) {
   std::vector<std::string> lines;
-  std::ifstream stream(path);
-  if (!stream) {
-    if (access(path.c_str(), F_OK) == 0) return Failed("read", path);
-    return lines;
+  const auto text = ReadSmallFile(path, "the table", kTableBytesMax);
+  if (absl::IsNotFound(text.status())) return lines;
+  if (!text.ok()) {
+    return errors::WithReason(absl::UnavailableError(text.status().message()), "STATE_FOLDER");
   }
+  std::istringstream stream(*text);
   std::string line;
   if (!std::getline(stream, line)) return Damaged(path);
   if (line != header) return AnotherHeader(path, line, header);
   while (std::getline(stream, line)) lines.push_back(line);
-  if (stream.bad()) return Failed("read", path);
   // A truncated file, even if cut between two lines, lacks the last line or has the wrong number.
   if (lines.empty() || lines.back() != LastLine(lines.size() - 1)) return Damaged(path);
   lines.pop_back();
@@ -95,11 +98,8 @@ absl::Status WriteLines(const std::string& path, const std::string& header,
   close(file);
   if (!failed.ok()) return failed;
   if (rename(draft.c_str(), path.c_str()) != 0) return Failed("replace", path);
-  const std::string folder = std::filesystem::path(path).parent_path();
-  const int opened = open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-  if (opened < 0) return Failed("open", folder);
-  const auto close_folder = absl::MakeCleanup([opened] { close(opened); });
-  return fsync(opened) == 0 ? absl::OkStatus() : Failed("write", folder);
+  const absl::Status synced = SyncFolderOf(path);
+  return synced.ok() ? synced : errors::WithReason(synced, "STATE_FOLDER");
 }
 
 }  // namespace kiln::state

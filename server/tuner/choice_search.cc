@@ -34,11 +34,6 @@ void Add(const Site& site, Choices* choices) {
     choices->values.emplace(site.value, site.choice);
 }
 
-bool IsRefused(const CompiledProgram& program) {
-  return std::any_of(program.choices.begin(), program.choices.end(),
-                     [](const compiler::GraphChoices& part) { return !part.refusal.empty(); });
-}
-
 class ChoiceSearch {
  public:
   ChoiceSearch(const std::vector<Site>& sites, const CompileChoices& compile,
@@ -150,6 +145,11 @@ class ChoiceSearch {
 };
 
 }  // namespace
+
+bool IsRefused(const CompiledProgram& program) {
+  return std::any_of(program.choices.begin(), program.choices.end(),
+                     [](const compiler::GraphChoices& part) { return !part.refusal.empty(); });
+}
 
 absl::StatusOr<ChoiceSearchResult> FindChoices(const std::vector<Site>& sites,
                                                const CompileChoices& compile,

@@ -72,6 +72,9 @@ absl::StatusOr<ChoiceSearchResult> FindChoices(const std::vector<partition::Site
                                                const ComparePrograms& compare,
                                                const ChoiceSearchOptions& options);
 
+// Whether some part of the program could not use its choices.
+bool IsRefused(const compiler::CompiledProgram& program);
+
 }  // namespace kiln::tuner
 
 #endif  // KILN_SERVER_TUNER_CHOICE_SEARCH_H_

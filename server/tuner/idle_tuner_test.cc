@@ -42,6 +42,12 @@ class Script {
     absl::MutexLock lock(&mutex_);
     return events_;
   }
+  // A search that was stopped may have ended before it loaded anything.
+  void Begin(const std::string& event) ABSL_LOCKS_EXCLUDED(mutex_) {
+    absl::MutexLock lock(&mutex_);
+    is_stopped_ = false;
+    events_.push_back(event);
+  }
   // Loading waits while it is held, paused or not, until it is stopped.
   void Hold(bool held) ABSL_LOCKS_EXCLUDED(mutex_) {
     absl::MutexLock lock(&mutex_);
@@ -73,7 +79,7 @@ class ScriptRunner : public TrialRunner {
   ScriptRunner(Script& script, const kernel::Kernel& kernel, buffers::Pool& pool)
       : script_(script), kernel_(kernel) {
     memory_ = *pool.Reserve(64, std::make_shared<buffers::Account>(), [this] { return Yield(); });
-    script_.Add("search " + kernel.name);
+    script_.Begin("search " + kernel.name);
   }
   void SetOnYield(std::function<void()> on_yield) override {
     absl::MutexLock lock(&mutex_);

@@ -1,8 +1,6 @@
 #include "server/tuner/shipped_settings.h"
 
 #include <filesystem>
-#include <fstream>
-#include <iterator>
 #include <system_error>
 #include <utility>
 
@@ -11,6 +9,7 @@
 #include "absl/strings/str_cat.h"
 #include "compiler/search/knobs/setting.h"
 #include "server/log/log.h"
+#include "server/state/small_file.h"
 
 namespace kiln::tuner {
 namespace {
@@ -26,17 +25,9 @@ std::set<std::filesystem::path> FilesOf(const std::string& folder) {
 }
 
 absl::StatusOr<std::vector<TunedSetting>> ReadFile(const std::filesystem::path& path) {
-  std::error_code failed;
-  const auto bytes = static_cast<int64_t>(std::filesystem::file_size(path, failed));
-  if (failed) return absl::UnavailableError(failed.message());
-  if (bytes > kShippedFileBytesMax) {
-    return absl::ResourceExhaustedError(
-        absl::StrCat("it has ", bytes, " bytes; at most ", kShippedFileBytesMax));
-  }
-  std::ifstream file(path, std::ios::binary);
-  const std::string text(std::istreambuf_iterator<char>(file), {});
-  if (!file) return absl::UnavailableError("it cannot be read");
-  return ParseSettings(text);
+  const auto text = state::ReadSmallFile(path.string(), "the settings", kShippedFileBytesMax);
+  if (!text.ok()) return text.status();
+  return ParseSettings(*text);
 }
 
 }  // namespace

@@ -14,6 +14,7 @@
 #include "compiler/partition/choices/choices.h"
 #include "compiler/partition/cluster/sites.h"
 #include "compiler/pipeline.h"
+#include "compiler/rehearse.h"
 #include "compiler/search/knobs/setting.h"
 #include "compiler/search/space.h"
 #include "proto/check/check.h"
@@ -29,6 +30,7 @@ namespace {
 // The part of the time in which choices are searched for. The kernels that they make are searched
 // in the rest.
 constexpr double kShareOfChoices = 0.4;
+constexpr int kProgramsOfSearch = 3;
 // A search measures the heuristic's schedule and compares its results before it tries anything.
 constexpr double kKernelSecondsMin = 1;
 
@@ -235,6 +237,12 @@ class Tuner::Work {
       SetKernels(KernelsOf(*program, to_tune, kernels_));
       return absl::OkStatus();
     }
+    // Stored choices may be of another version, or another machine's.
+    if (!start.empty()) {
+      const auto program = parts_.compile_program(*graph, target, CompilerOptions(to_tune, start));
+      if (!program.ok()) return program.status();
+      if (IsRefused(*program)) start = {};
+    }
     std::vector<compiler::PassReport> reports;
     const auto state = compiler::RunPasses(*graph, target, {"", "split_epilogues"},
                                            CompilerOptions(to_tune, start), &reports);
@@ -243,8 +251,16 @@ class Tuner::Work {
       return absl::InternalError("the text of the graph gives another graph");
     const std::vector<partition::Site> sites =
         partition::FindSites(state->graph, state->clusters, target);
-    const auto compile = [&](const partition::Choices& choices) {
-      return parts_.compile_program(*graph, target, CompilerOptions(to_tune, choices));
+    memory::Charge charge;
+    const auto compile =
+        [&](const partition::Choices& choices) -> absl::StatusOr<compiler::CompiledProgram> {
+      control_->AwaitResume();
+      if (IsCancelled()) return absl::CancelledError("the tuning has ended");
+      auto program = parts_.compile_program(*graph, target, CompilerOptions(to_tune, choices));
+      if (!program.ok()) return program.status();
+      absl::Status charged = ChargePrograms(*program, &charge);
+      if (!charged.ok()) return charged;
+      return program;
     };
     const auto compare = [&](const compiler::CompiledProgram& before,
                              const compiler::CompiledProgram& after) {
@@ -268,6 +284,19 @@ class Tuner::Work {
     if (stored.ok() && TextOf(result->choices) != to_tune.choices)
       SetKernels(KernelsOf(result->program, to_tune, kernels_));
     return stored;
+  }
+
+  // A search holds the programs of its start, of the best choices and of a candidate. All are
+  // charged as the largest so far, to the user who tunes.
+  absl::Status ChargePrograms(const compiler::CompiledProgram& program, memory::Charge* charge) {
+    if (options_.host == nullptr) return absl::OkStatus();
+    const int64_t bytes = kProgramsOfSearch * runtime::HostBytes(program);
+    if (charge->bytes() > 0)
+      return bytes > charge->bytes() ? charge->Resize(bytes) : absl::OkStatus();
+    auto reserved = options_.host->Reserve(memory::Use::kPrograms, bytes);
+    if (!reserved.ok()) return reserved.status();
+    *charge = *std::move(reserved);
+    return absl::OkStatus();
   }
 
   // Compiles with these choices, and with the stored settings of kernels: choices must be faster
@@ -399,6 +428,9 @@ class Tuner::Work {
       charge = *std::move(reserved);
     }
     const drivers::Target& target = to_tune.device->info().target;
+    const absl::Status rehearsed =
+        Compile()(compiler::RehearsalOfSetting(to_tune.name, to_tune.text, "", target)).status();
+    if (!rehearsed.ok()) return rehearsed;
     const search::Space space(*kernel, target, search::MachineOf(target));
     const absl::Time end = Now() + absl::Seconds(seconds);
     for (int attempt = 0;; ++attempt) {
@@ -420,6 +452,7 @@ class Tuner::Work {
                                             const KernelToTune& to_tune,
                                             const std::optional<TunedSetting>& known,
                                             double seconds) {
+    is_disturbed_ = false;
     const auto runner = parts_.make_runner(kernel, *to_tune.device);
     if (!runner.ok()) return runner.status();
     const Running running(tuner_, **runner, *control_);
@@ -436,6 +469,15 @@ class Tuner::Work {
          .model = model.get(),
          .seconds_max = seconds,
          .roofline_seconds = now_.roofline.seconds,
+         .rehearse =
+             [&, compile = Compile(),
+              text = kernel::Print(kernel)](const search::Setting& setting) {
+               absl::Status status = compile(compiler::RehearsalOfSetting(
+                                                 kernel.name, text, search::Print(setting), target))
+                                         .status();
+               is_disturbed_ = is_disturbed_ || absl::IsUnavailable(status);
+               return status;
+             },
          .now = [this] { return Now(); },
          .cancelled = [this] { return IsCancelled(); },
          .on_progress = [this](const search::SearchProgress& progress) { Report(progress); }});
@@ -510,9 +552,10 @@ class Tuner::Work {
   absl::StatusOr<TuneState> Store(const KernelToTune& kernel, const search::SearchResult& result,
                                   bool is_heuristic, const std::optional<TunedSetting>& known) {
     // Something else than the candidates kept some from being tried.
-    const bool is_disturbed = absl::c_any_of(result.path, [](const search::SearchStep& step) {
-      return absl::IsUnavailable(step.timing.status());
-    });
+    const bool is_disturbed =
+        is_disturbed_ || absl::c_any_of(result.path, [](const search::SearchStep& step) {
+          return absl::IsUnavailable(step.timing.status());
+        });
     const bool is_complete =
         result.ending != search::Ending::kSeconds && !is_disturbed && !IsCancelled();
     const TunedSetting found{
@@ -580,10 +623,11 @@ class Tuner::Work {
   const TuneOptions& options_;
   const std::shared_ptr<TuningControl> control_;
   const absl::Time start_;
-  int kinds_ = 0;             // of sites, whose numbers precede those of kernels
-  bool is_measured_ = false;  // the times of kernels are seconds, and not guessed from sizes
-  double all_ = 0;            // the device time of all kernels
-  double rest_ = 0;           // of those that were not looked at yet
+  int kinds_ = 0;              // of sites, whose numbers precede those of kernels
+  bool is_disturbed_ = false;  // there was no worker for a candidate of the last search
+  bool is_measured_ = false;   // the times of kernels are seconds, and not guessed from sizes
+  double all_ = 0;             // the device time of all kernels
+  double rest_ = 0;            // of those that were not looked at yet
   std::set<const runtime::ManagedDevice*> cannot_measure_;
   TuneProgress now_;
   TuneSummary summary_;

@@ -125,8 +125,9 @@ class TunerTest : public ::testing::Test {
         Tuner::Options{.store = store_.get(),
                        .compile =
                            [this](const workers::KernelJob& job) {
-                             ++compiled_;
                              drivers::KernelImage image;
+                             if (job.rehearsal) return absl::StatusOr<drivers::KernelImage>(image);
+                             ++compiled_;
                              image.code = job.schedule;
                              return absl::StatusOr<drivers::KernelImage>(image);
                            },
@@ -291,6 +292,40 @@ TEST_F(TunerTest, SearchesForChoicesBeforeTheirKernels) {
   // A program of before has other kernels, which it will not have when it is next defined.
   ASSERT_TRUE(Tune(of_graph).ok());
   EXPECT_THAT(ended_, ElementsAre(HasSubstr(" searched before"), HasSubstr(" searched before")));
+}
+
+TEST_F(TunerTest, TheProgramsOfASearchAreChargedToItsUser) {
+  const auto program =
+      compiler::Compile(*graph::Parse(kRows), Compilable(device_.info().target), {});
+  ASSERT_TRUE(program.ok()) << program.status();
+  std::string key;
+  compiler::Options options;
+  options.choices = [&key](const std::string& graph, const drivers::Target&) {
+    key = graph;
+    return std::optional<std::string>();
+  };
+  ASSERT_TRUE(
+      compiler::Compile(*graph::Parse(kRows), Compilable(device_.info().target), options).ok());
+  const auto graph = std::make_shared<const GraphToTune>(
+      GraphToTune{.graph = program->graph_text, .key = key, .device = &device_});
+  const auto host = std::make_shared<memory::HostMemory>(int64_t{1} << 30, 10);
+  const auto user = host->NewUserAccount("ann");
+  int64_t programs_bytes = 0;
+  ASSERT_TRUE(Tune({.host = user,
+                    .on_progress =
+                        [&](const TuneProgress& progress) {
+                          if (progress.is_site)
+                            programs_bytes = host->used_bytes(memory::Use::kPrograms);
+                        },
+                    .graph = graph})
+                  .ok());
+  EXPECT_GE(programs_bytes, 3 * runtime::HostBytes(*program));
+  EXPECT_EQ(host->used_bytes(), 0);
+  // Beyond the user's limit there is no search of choices. Kernels need less.
+  user->SetLimit(2 * runtime::HostBytes(*program));
+  ASSERT_TRUE(Tune({.force = true, .host = user, .graph = graph}).ok());
+  EXPECT_EQ(ended_.size(), 3u);
+  EXPECT_EQ(host->used_bytes(), 0);
 }
 
 TEST_F(TunerTest, AGraphThatCannotBeSearchedDoesNotEndTheTuning) {

@@ -118,9 +118,7 @@ absl::Status Site::CheckOrigin(const scrape::Request& request) const {
   const std::string& site = request.fetch_site;
   if (!site.empty() && site != "same-origin" && site != "none")
     return absl::PermissionDeniedError("only the daemon's own page may make this call");
-  if (!options_.is_open() || rpc::IsLoopback(request.host)) return absl::OkStatus();
-  return absl::PermissionDeniedError(
-      "a daemon without users answers only calls to localhost or 127.0.0.1");
+  return rpc::CheckHost(request.host, options_.is_open());
 }
 
 void Site::Begin(const scrape::Request& request, const std::string& name,

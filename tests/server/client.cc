@@ -409,6 +409,15 @@ v1::Graph SumOfSines(int64_t size) {
   return graph;
 }
 
+v1::Graph ProductAndSum(int64_t size) {
+  v1::Graph graph = TwoInputs(size);
+  AddNode(&graph, "mul", {0, 1});
+  AddNode(&graph, "sum", {2});
+  graph.add_outputs(2);
+  graph.add_outputs(3);
+  return graph;
+}
+
 v1::Graph AccumulateGraph(int64_t size) {
   v1::Graph graph = AddGraph(size);
   v1::Update* update = graph.add_updates();

@@ -176,6 +176,8 @@ v1::Graph NegGraph(int64_t size);
 v1::Graph AccumulateGraph(int64_t size);
 // The sum of the sines of 0, 1, … size - 1: reads no memory.
 v1::Graph SumOfSines(int64_t size);
+// The product of two vectors and its sum, which share a kernel unless it is decided otherwise.
+v1::Graph ProductAndSum(int64_t size);
 // x + y over a dimension "n" of 1 to `max`.
 v1::Graph VariableAddGraph(int64_t max);
 

@@ -74,6 +74,8 @@ inline std::string Call(uint32_t stream, absl::string_view method, absl::string_
 // A connection that sends only what a test tells it to.
 class RawConnection {
  public:
+  // How much of the beginning it sends.
+  enum class Says { kNothing, kPreface, kPrefaceAndSettings };
   explicit RawConnection(int port) : file_(socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0)) {
     sockaddr_in address{};
     address.sin_family = AF_INET;
@@ -82,12 +84,12 @@ class RawConnection {
     Connect(reinterpret_cast<sockaddr*>(&address), sizeof(address));
   }
   // Connects to a Unix socket.
-  explicit RawConnection(const std::string& path)
+  explicit RawConnection(const std::string& path, Says says = Says::kPrefaceAndSettings)
       : file_(socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0)) {
     sockaddr_un address{};
     address.sun_family = AF_UNIX;
     path.copy(address.sun_path, sizeof(address.sun_path) - 1);
-    Connect(reinterpret_cast<sockaddr*>(&address), sizeof(address));
+    Connect(reinterpret_cast<sockaddr*>(&address), sizeof(address), says);
   }
   ~RawConnection() {
     shutdown(file_, SHUT_RDWR);
@@ -144,11 +146,11 @@ class RawConnection {
   }
 
  private:
-  void Connect(const sockaddr* address, socklen_t size) {
+  void Connect(const sockaddr* address, socklen_t size, Says says = Says::kPrefaceAndSettings) {
     EXPECT_EQ(connect(file_, address, size), 0) << strerror(errno);
     // The daemon may close the connection at once, so failures are ignored.
-    Send("PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n");
-    Send(Frame(kSettings, 0, 0, ""));
+    if (says != Says::kNothing) Send("PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n");
+    if (says == Says::kPrefaceAndSettings) Send(Frame(kSettings, 0, 0, ""));
   }
   // Returns `size` bytes, or none once the connection has ended.
   std::string Read(size_t size) const {

@@ -55,4 +55,10 @@ absl::Status CheckMetricsListening(const std::string& address, MetricsAccess acc
       "or serve metrics on 127.0.0.1"));
 }
 
+absl::Status CheckHost(const std::string& host, bool is_open) {
+  if (!is_open || IsLoopback(host)) return absl::OkStatus();
+  return absl::PermissionDeniedError(
+      "a daemon without users answers only calls to localhost or 127.0.0.1");
+}
+
 }  // namespace kiln::rpc

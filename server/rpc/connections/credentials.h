@@ -25,6 +25,11 @@ struct MetricsAccess {
 // INVALID_ARGUMENT if such access would be possible from another machine.
 absl::Status CheckMetricsListening(const std::string& address, MetricsAccess access);
 
+// PERMISSION_DENIED if a request with this field Host must not be answered although everybody on
+// the machine may ask (`is_open`): a page of another site may have made a name of its own lead to
+// 127.0.0.1 (DNS rebinding), and would read the answer with the user's browser.
+absl::Status CheckHost(const std::string& host, bool is_open);
+
 }  // namespace kiln::rpc
 
 #endif  // KILN_SERVER_RPC_CONNECTIONS_CREDENTIALS_H_

@@ -35,7 +35,11 @@ TEST(Credentials, MetricsAreForOthersOnlyWithAPassword) {
 
 TEST(Credentials, FilesOfTlsMustBeThere) {
   const std::pair<relay::TlsFiles, const char*> cases[] = {
-      {{"/nowhere.pem", "/nowhere.key", ""}, "tls.certificate: /nowhere.pem"},
+      {{"/nowhere.pem", "/nowhere.key", ""},
+       "tls.certificate: cannot read the file /nowhere.pem: it does not exist"},
+      {{"/dev/zero", "/nowhere.key", ""},
+       "tls.certificate: cannot read the file /dev/zero: it is a device"},
+      {{"/dev", "/nowhere.key", ""}, "tls.certificate: cannot read the file /dev: it is a folder"},
       {{"/nowhere.pem", "", ""}, "certificate and key together"},
       {{"", "/nowhere.key", ""}, "certificate and key together"},
       {{"", "", "/nowhere.pem"}, "needs a certificate"}};

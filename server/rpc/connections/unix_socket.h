@@ -13,9 +13,10 @@ namespace kiln::rpc {
 // object's lifetime. The destructor removes the socket's file.
 class SocketClaim {
  public:
-  // Creates the folder (with mode 0700 if it is new) and removes a socket left by a killed daemon.
-  // ALREADY_EXISTS: another kilnd listens there. INVALID_ARGUMENT: the path is too long for a
-  // socket, or something else exists there.
+  // Creates the folder (with mode 0700 if it is new) and removes a socket left by a killed daemon
+  // of this account. ALREADY_EXISTS: another process listens there, whichever account it has.
+  // FAILED_PRECONDITION: another account's process has left a socket there; root must remove it,
+  // too. INVALID_ARGUMENT: the path is too long for a socket, or something else exists there.
   static absl::StatusOr<std::unique_ptr<SocketClaim>> Take(const std::string& path);
   ~SocketClaim();
   SocketClaim(const SocketClaim&) = delete;

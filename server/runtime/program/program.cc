@@ -37,26 +37,6 @@ double GuessSeconds(const compiler::CompiledProgram& compiled, const drivers::Ra
   return seconds;
 }
 
-// Estimates the host memory. A kernel's loops are also kept as nodes, which take several times the
-// size of their text. Its code is kept both as compiled and as loaded.
-int64_t HostBytes(const compiler::CompiledProgram& compiled) {
-  constexpr size_t kTimesText = 8;
-  constexpr size_t kPerKernel = 20 << 10;  // including separate pages for its code
-  constexpr size_t kPerArgument = 64;
-  constexpr size_t kFirstCall = 8 << 10;  // its parts
-  size_t bytes =
-      kFirstCall + kPerKernel + compiled.graph_text.size() + compiled.partition_text.size();
-  for (const compiler::CompiledKernel& kernel : compiled.kernels) {
-    bytes += kPerKernel + kTimesText * kernel.ir.size() + kernel.schedule.size() +
-             2 * (kernel.image.code.size() + kernel.image.finished.size()) + kernel.assembly.size();
-  }
-  for (const compiler::PassReport& pass : compiled.passes) bytes += pass.text.size();
-  for (const compiler::KernelCall& call : compiled.calls)
-    bytes += kPerArgument * (2 + call.arguments.size());
-  return static_cast<int64_t>(bytes +
-                              kPerArgument * (compiled.slots.size() + compiled.copies.size()));
-}
-
 // Estimates the time of a run that has not run yet: that of its slowest device.
 double GuessSeconds(const ShardedProgram& sharded) {
   double seconds = 0;
@@ -85,6 +65,26 @@ std::shared_ptr<const compiler::CompiledProgram> JoinCompiled(const ShardedProgr
 }
 
 }  // namespace
+
+// A kernel's loops are also kept as nodes, which take several times the
+// size of their text. Its code is kept both as compiled and as loaded.
+int64_t HostBytes(const compiler::CompiledProgram& compiled) {
+  constexpr size_t kTimesText = 8;
+  constexpr size_t kPerKernel = 20 << 10;  // including separate pages for its code
+  constexpr size_t kPerArgument = 64;
+  constexpr size_t kFirstCall = 8 << 10;  // its parts
+  size_t bytes =
+      kFirstCall + kPerKernel + compiled.graph_text.size() + compiled.partition_text.size();
+  for (const compiler::CompiledKernel& kernel : compiled.kernels) {
+    bytes += kPerKernel + kTimesText * kernel.ir.size() + kernel.schedule.size() +
+             2 * (kernel.image.code.size() + kernel.image.finished.size()) + kernel.assembly.size();
+  }
+  for (const compiler::PassReport& pass : compiled.passes) bytes += pass.text.size();
+  for (const compiler::KernelCall& call : compiled.calls)
+    bytes += kPerArgument * (2 + call.arguments.size());
+  return static_cast<int64_t>(bytes +
+                              kPerArgument * (compiled.slots.size() + compiled.copies.size()));
+}
 
 Program::Program(ShardedProgram sharded, Description description, Signature signature,
                  std::vector<int> same_results)

@@ -205,6 +205,9 @@ class Program {
   int64_t samples_ ABSL_GUARDED_BY(mutex_) = 0;  // runs that were timed kernel by kernel
 };
 
+// Returns an estimate of the host memory of a compiled program, once it is loaded.
+int64_t HostBytes(const compiler::CompiledProgram& compiled);
+
 // Returns the part of a name for labels and lists: the first line, at most 80 bytes.
 std::string ShortName(const std::string& name);
 

@@ -7,7 +7,6 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
-#include <filesystem>
 #include <string_view>
 #include <utility>
 
@@ -15,6 +14,7 @@
 #include "absl/strings/str_cat.h"
 #include "proto/check/check.h"
 #include "proto/coding/coding.h"
+#include "server/state/sync_folder.h"
 
 namespace kiln::sessions {
 namespace {
@@ -25,15 +25,6 @@ constexpr int64_t kTagBytes = cache::Authenticator::kTagBytes;
 
 absl::Status Failed(absl::string_view what, const std::string& path) {
   return absl::UnavailableError(absl::StrCat("cannot ", what, " ", path, ": ", strerror(errno)));
-}
-
-// Makes renames and removals in the file's folder durable.
-absl::Status KeepFolder(const std::string& path) {
-  const std::string folder = std::filesystem::path(path).parent_path();
-  const int opened = open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-  if (opened < 0) return Failed("open", folder);
-  const auto close_folder = absl::MakeCleanup([opened] { close(opened); });
-  return fsync(opened) == 0 ? absl::OkStatus() : Failed("keep", folder);
 }
 
 }  // namespace
@@ -127,7 +118,7 @@ absl::Status SealedWriter::Commit() {
   absl::Status status = Seal();
   if (status.ok() && fsync(file_) != 0) status = Failed("keep", draft_);
   if (status.ok()) status = Install();
-  return status.ok() ? KeepFolder(path_) : status;
+  return status.ok() ? state::SyncFolderOf(path_) : status;
 }
 
 SealedReader::SealedReader(std::string path, const cache::Secret& secret, int file)
@@ -217,7 +208,7 @@ absl::Status SealedReader::Finish() {
 
 absl::Status RemoveForGood(const std::string& path) {
   if (unlink(path.c_str()) != 0 && errno != ENOENT) return Failed("remove", path);
-  return KeepFolder(path);
+  return state::SyncFolderOf(path);
 }
 
 }  // namespace kiln::sessions

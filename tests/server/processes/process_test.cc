@@ -4,6 +4,7 @@
 #include <sqlite3.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <sys/time.h>
 #include <sys/un.h>
 #include <sys/wait.h>
@@ -97,7 +98,7 @@ TEST_F(ProcessTest, ReloadsAtSighup) {
   std::ofstream(file)
       << "log_level = \"debug\"\n[quota]\nsessions = 2\n[devices]\ncpu_threads = 3\n";
   says_after_hangup(
-      "event=reloaded changed=log_level,quota.sessions need_restart=devices.cpu_threads");
+      "event=reloaded changed=log_level,quota.sessions need_restart=devices.cpu_threads\n");
   Client second(address_);
   EXPECT_TRUE(second.opened.ok()) << second.opened.error_message();
   // A mistake changes nothing.
@@ -105,6 +106,19 @@ TEST_F(ProcessTest, ReloadsAtSighup) {
   says_after_hangup("event=reload_failed");
   EXPECT_FALSE(Client(address_).opened.ok());
   EXPECT_FALSE(HasEnded());
+  // It neither waits for a writer nor reads without an end.
+  std::filesystem::remove(file);
+  ASSERT_EQ(mkfifo(file.c_str(), 0600), 0);
+  says_after_hangup(file + ": it is a FIFO; name a regular file");
+  std::filesystem::remove(file);
+  std::filesystem::create_symlink("/dev/zero", file);
+  says_after_hangup(file + ": it is a device; name a regular file");
+  std::filesystem::remove(file);
+  std::ofstream(file) << "";
+  std::filesystem::resize_file(file, uintmax_t{1} << 40);
+  says_after_hangup(file + ": it has more than ");
+  const int status = End(SIGTERM);
+  EXPECT_TRUE(WIFEXITED(status) && WEXITSTATUS(status) == 0) << status;
 }
 
 TEST_F(ProcessTest, ComputesOnTheCpu) {

@@ -13,6 +13,7 @@
 #include "compiler/workers/worker.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "server/tuner/tuned_setting.h"
 #include "tests/server/trainer.h"
 #include "tests/server/workers/faults_fixture.h"
 
@@ -21,6 +22,7 @@ namespace {
 
 using ::testing::AllOf;
 using ::testing::HasSubstr;
+using ::testing::Not;
 
 // The environment variable with the path of a file that a worker creates when it hangs.
 constexpr char kSpinningFile[] = "KILN_TEST_SPINNING_FILE";
@@ -31,6 +33,14 @@ bool HasSize(const workers::KernelJob& job, int64_t size) {
 
 // A worker's task: compiles, except for the kernels with a planted fault.
 absl::StatusOr<drivers::KernelImage> CompileOrFail(const workers::KernelJob& job) {
+  // A decision that violates an invariant.
+  const bool is_choice = job.rehearsal && absl::StrContains(job.rehearsal->choices, "apart");
+  const bool is_setting =
+      job.rehearsal && !job.rehearsal->setting.empty() && HasSize(job, kAbortsWithSettings);
+  if (is_choice || is_setting) {
+    std::fputs("CHECK failed: a planted invariant\n", stderr);
+    std::abort();
+  }
   if (HasSize(job, kAborts)) {
     std::fputs("LLVM ERROR: Cannot select: a planted fault\n", stderr);
     std::abort();
@@ -56,6 +66,27 @@ class CompileFaults : public FaultsTest {
   }
 };
 
+// Gives every kernel and graph that was searched a decision that kills the workers.
+void Plant(Client& client) {
+  grpc::ClientContext exporting, importing;
+  v1::ExportSettingsResponse exported;
+  ASSERT_TRUE(client.admin->ExportSettings(&exporting, {}, &exported).ok());
+  auto settings = tuner::ParseSettings(exported.text());
+  ASSERT_TRUE(settings.ok()) << settings.status();
+  ASSERT_EQ(settings->size(), 2u);  // the graph's and the kernel's
+  for (tuner::TunedSetting& setting : *settings) {
+    const bool is_graph = absl::StartsWith(setting.kernel, "graph ");
+    setting.setting = is_graph ? "choices 1\napart %3\n" : "setting 1\nstage 0 form=scalar\n";
+    setting.seconds_before = 1;
+    setting.seconds_after = 0.001;
+  }
+  v1::ImportSettingsRequest request;
+  request.set_text(tuner::PrintSettings(*std::move(settings)));
+  v1::ImportSettingsResponse imported;
+  ASSERT_TRUE(client.admin->ImportSettings(&importing, request, &imported).ok());
+  EXPECT_EQ(imported.replaced(), 2u);
+}
+
 TEST_F(CompileFaults, AreErrorsOfTheirOwnPrograms) {
   Start(30);
   const Trainer trainer(address_);
@@ -80,6 +111,43 @@ TEST_F(CompileFaults, AreErrorsOfTheirOwnPrograms) {
                                                              workers::kLimitsMemory ? 4 : 3)));
 }
 
+// Searches try decisions that the compiler itself would not make.
+TEST_F(CompileFaults, ACandidateThatViolatesAnInvariantIsOnlyRefused) {
+  Start(30);
+  const Trainer trainer(address_);
+  ASSERT_TRUE(trainer.Advances(10));
+  Client client(address_);
+  auto stream = client.Connect();
+  const std::string digest = stream->Call(Define(1, ProductAndSum(kAbortsWithSettings))).digest();
+  ASSERT_NE(digest, "");
+  grpc::ClientContext context;
+  v1::TuneProgramRequest request;
+  request.set_digest(digest);
+  request.set_beam_width(1);
+  auto call = client.programs->TuneProgram(&context, request);
+  v1::TuneProgramResponse last;
+  while (call->Read(&last)) EXPECT_FALSE(last.site()) << last.kernel() << ": " << last.why();
+  const grpc::Status ended = call->Finish();
+  EXPECT_TRUE(ended.ok()) << ended.error_message();
+  EXPECT_EQ(last.state(), v1::TuneProgramResponse::KEPT) << last.why();
+  EXPECT_EQ(last.tried(), 1u) << "a setting was measured that its rehearsal has not survived";
+  EXPECT_TRUE(trainer.Advances(10));
+  EXPECT_THAT(daemon_->MetricsText(), Not(HasSubstr("kiln_compile_worker_failures_total 0\n")));
+  // Stored ones may come from another machine, or from another version.
+  Plant(client);
+  Client next(address_);
+  const v1::Result again = next.Connect()->Call(Define(1, ProductAndSum(kAbortsWithSettings)));
+  EXPECT_FALSE(again.has_error()) << again.error().message();
+  grpc::ClientContext explaining;
+  v1::ExplainProgramRequest explain;
+  explain.set_digest(digest);
+  v1::ExplainProgramResponse explained;
+  ASSERT_TRUE(next.programs->ExplainProgram(&explaining, explain, &explained).ok());
+  ASSERT_EQ(explained.kernels_size(), 1) << "the choices were made";
+  EXPECT_THAT(explained.kernels(0).setting_refusal(),
+              AllOf(HasSubstr("planning it for x86-64"), HasSubstr("a planted invariant")));
+}
+
 TEST_F(CompileFaults, DoNotHoldUpAShutdown) {
   Start(30);  // the test's clock does not move
   Client client(address_);
@@ -96,6 +164,7 @@ TEST_F(CompileFaults, DoNotHoldUpAShutdown) {
 int main(int argc, char** argv) {
   if (kiln::workers::IsWorker(argc, argv))
     return kiln::workers::RunWorker(argc, argv, kiln::testing::CompileOrFail);
+  if (kiln::IsTrialProcess(argc, argv)) kiln::RunTrials(argv);
   testing::InitGoogleTest(&argc, argv);
   return RUN_ALL_TESTS();
 }

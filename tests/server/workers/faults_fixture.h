@@ -24,6 +24,7 @@ namespace kiln::testing {
 inline constexpr int64_t kAborts = 10007;
 inline constexpr int64_t kSpins = 10009;
 inline constexpr int64_t kEats = 10037;
+inline constexpr int64_t kAbortsWithSettings = 10039;
 
 class FaultsTest : public ::testing::Test {
  protected:

@@ -1,6 +1,8 @@
-// The part of libnvidia-ml.so.1 that Kiln calls: a GPU at 0001:3b:00.0, and one at 0001:3c:00.0
-// that is lost.
+// The part of libnvidia-ml.so.1 that Kiln calls: a GPU at 0001:3b:00.0, one at 0001:3c:00.0 that is
+// lost, and one at 0001:3e:00.0 for which each call waits at a gate.
 #include <cstring>
+
+#include "tests/stand_ins/gate.h"
 
 namespace {
 
@@ -11,6 +13,7 @@ constexpr int kGpuIsLost = 15;
 
 bool is_initialized = false;
 int works = 1, is_lost = 2;
+kiln::stand_ins::Gate gate;
 
 int Give(void* device, unsigned value, unsigned* to) {
   if (!is_initialized) return kUninitialized;
@@ -23,6 +26,8 @@ int Give(void* device, unsigned value, unsigned* to) {
 
 extern "C" {
 
+kiln::stand_ins::Gate* KilnNvmlStandInGate() { return &gate; }
+
 int nvmlInit_v2() {
   is_initialized = true;
   return kSuccess;
@@ -34,6 +39,9 @@ int nvmlDeviceGetHandleByPciBusId_v2(const char* address, void** device) {
     *device = &works;
   } else if (std::strcmp(address, "0001:3c:00.0") == 0) {
     *device = &is_lost;
+  } else if (std::strcmp(address, "0001:3e:00.0") == 0) {
+    gate.Pass();
+    *device = &works;
   } else {
     return kNotFound;
   }
