@@ -14,6 +14,7 @@ HERE = pathlib.Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE / "pytorch"))
 import torch_cases  # noqa: E402
 import names_table  # noqa: E402
+import torch_edges  # noqa: E402
 
 # The least share of each namespace's names.
 LEAST = {
@@ -34,7 +35,7 @@ def test_most_names_are_available(space):
 
 
 def test_every_available_name_is_tested():
-    texts = [*torch_cases.expressions(), *[path.read_text() for path in HERE.glob("test_torch_*.py")],
+    texts = [*torch_cases.expressions(), *torch_edges.expressions(), *[path.read_text() for path in HERE.glob("test_torch_*.py")],
              *[path.read_text() for path in (HERE / "pytorch" / "programs").glob("*.py")]]
     words = set(re.findall(r"\w+", "\n".join(texts)))
     untested = {space: [name for name in names_table.NAMES[space] if name not in words and name not in names_table.missing(space)]

@@ -265,7 +265,7 @@ def placeholder(dtype: DType, shape: Shape) -> Node:
 
 _scalars: Dict[Any, Node] = {}
 # No float dtype overflows below the smallest of their largest numbers.
-_SURELY_FITS = min(float_format.largest for float_format in FORMATS.values())
+SURELY_FITS = min(float_format.largest for float_format in FORMATS.values())
 
 
 def scalar(number: Any, dtype: DType) -> Node:
@@ -290,7 +290,7 @@ def _typed(number: Any, dtype: DType) -> Any:
     if dtype is _dtypes.bool_:
         return bool(number)
     if dtype.is_float:
-        if abs(number) > _SURELY_FITS and conversion.overflows(float(number), dtype):
+        if abs(number) > SURELY_FITS and conversion.overflows(float(number), dtype):
             raise InvalidArgument(
                 f"{number!r} does not fit {dtype.name}; cast to a wider dtype first, or use "
                 "kiln.inf")

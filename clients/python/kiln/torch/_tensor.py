@@ -141,8 +141,6 @@ class Tensor(KilnTensor):
 
     # No __slots__: PyTorch's tensors take attributes.
 
-    # A copy of elements that PyTorch would share: a change in place is refused. See _views.allow.
-    _is_fixed: bool = False
     # See _views.py; set on the instances that have views.
     _share: Optional[_views.Storage] = None
     _steps: Tuple[Any, ...] = ()
@@ -449,8 +447,8 @@ class Tensor(KilnTensor):
             value = convert(value)._cast(self.dtype)
         elif isinstance(value, (np.ndarray, list, tuple)) or _is_foreign(value):
             value = convert(value, self.dtype)
-        elif isinstance(value, builtins.float) and not self.dtype.is_float:
-            value = builtins.int(value)
+        elif isinstance(value, (builtins.int, builtins.float)):
+            value = _defaults.number_for(value, self.dtype)
         basic, indices = split_key(self, key)
         if indices is None:
             self._in_place(assigned(self, basic, value))
@@ -506,14 +504,16 @@ class Tensor(KilnTensor):
         """Fills the tensor with a number or a tensor's only element."""
         if isinstance(value, KilnTensor):
             return self.copy_(value)
-        return self.assign(value if self.dtype.is_float or not isinstance(
-            value, builtins.float) else builtins.int(value))
+        return self.assign(_defaults.number_for(value, self.dtype))
 
     def zero_(self) -> "Tensor":
         """Fills the tensor with zeros."""
         return self.assign(0)
 
-    # Reductions whose results differ from Kiln's.
+    # Comparisons and reductions whose results differ from Kiln's.
+
+    def _compared(self, name: str, other: Any) -> "KilnTensor":
+        return self._op(name, other)
 
     def _summable(self, dtype: Any = None) -> "KilnTensor":
         if dtype is not None:
@@ -677,6 +677,11 @@ def view(self: Tensor, *shape: Any) -> Tensor:
         bits: Tensor = self.bitcast(_defaults.as_dtype(shape[0]))  # type: ignore[assignment]
         return bits
     result: Tensor = self.reshape(*shape)  # type: ignore[assignment]
+    is_view = result._share is not None and result._share is self._share
+    if not is_view and all(isinstance(size, int) for size in result.shape):
+        raise InvalidArgument(
+            f"view({', '.join(map(repr, shape))}) of a tensor of shape {tuple(self.shape)} and "
+            f"stride {self.stride()}, whose elements would have to be copied; use reshape()")
     return result
 
 

@@ -11,7 +11,6 @@ import kiln.torch
 NAMES = json.loads((pathlib.Path(__file__).resolve().parent / "names.json").read_text())
 REASONS = {
     "no incomplete gamma function": "igamma igamma_ igammac igammac_",
-    "Kiln's values have no strides: `as_strided` returns a copy": "as_strided_",
     "LAPACK's own forms of factorizations": "geqrf ormqr ldl_factor ldl_factor_ex ldl_solve lobpcg",
     "the matrix is not checked: a failed factorization has NaN": "LinAlgError",
     "use `norm`": "frobenius_norm",

@@ -18,6 +18,7 @@ import torch
 HERE = pathlib.Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE))
 import torch_cases  # noqa: E402
+import torch_edges  # noqa: E402
 
 warnings.simplefilter("ignore")
 
@@ -37,6 +38,24 @@ def record_values():
             arrays[f"{len(counts) - 1}.{i}"] = array
     arrays["expressions"] = np.asarray(json.dumps(counts))
     np.savez_compressed(HERE / "recorded.npz", **arrays)
+
+
+def record_edges():
+    """Writes recorded_edges.npz: the values of torch_edges.py. Raises if PyTorch accepts a refused expression."""
+    arrays, counts = {}, {}
+    for number, expression in enumerate(torch_edges.expressions()):
+        found = torch_cases.flat(eval(expression, torch_edges.names(torch)))
+        counts[expression] = len(found)
+        for i, array in enumerate(found):
+            arrays[f"{number}.{i}"] = array
+    for expression in torch_edges.refused():
+        try:
+            value = torch_cases.flat(eval(expression, torch_edges.names(torch)))
+        except Exception:
+            continue
+        raise ValueError(f"PyTorch computes {expression}: {value}")
+    arrays["expressions"] = np.asarray(json.dumps([counts, torch_edges.refused()]))
+    np.savez_compressed(HERE / "recorded_edges.npz", **arrays)
 
 
 # Names that have nothing to do with dense tensors of real numbers: reasons, and patterns of names.
@@ -146,5 +165,5 @@ def record_checkpoint():
 
 if __name__ == "__main__":
     torch.set_num_threads(1)
-    for part in sys.argv[1:] or ("values", "names", "losses", "checkpoint"):
+    for part in sys.argv[1:] or ("values", "edges", "names", "losses", "checkpoint"):
         globals()[f"record_{part}"]()
