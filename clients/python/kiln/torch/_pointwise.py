@@ -53,7 +53,7 @@ def xlogy(input: Any, other: Any) -> Any:
     if not isinstance(input, KilnTensor):
         input = convert(other) * 0 + input
     y = _float(other) if isinstance(other, KilnTensor) else convert(float(other))
-    product = input * (y.where(input != 0, 1.0)).log()
+    product = input * y.where(_counts(input, y), 1.0).log()
     return product.where(y == y, math.nan)
 
 
@@ -62,7 +62,12 @@ def xlog1py(input: Any, other: Any) -> Any:
     y = _float(other) if isinstance(other, KilnTensor) else convert(float(other))
     if not isinstance(input, KilnTensor):
         input = y * 0 + input
-    return (input * y.where(input != 0, 0.0).log1p()).where(y == y, math.nan)
+    return (input * y.where(_counts(input, y + 1), 0.0).log1p()).where(y == y, math.nan)
+
+
+def _counts(input: Any, y: Any) -> Any:
+    """Returns where input * log(y) is the value, and log(y) the derivative by input."""
+    return (input != 0) | ((y > 0) & (y < math.inf))
 
 
 def sinc(input: Any) -> Any:

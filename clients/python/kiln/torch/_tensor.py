@@ -20,7 +20,7 @@ from kiln._tensor.base import TensorBase, wrap
 from kiln._tensor.device_transfer import beside, moved
 from kiln._tensor.indexing import index as read_index
 from kiln.tensor import Tensor as KilnTensor
-from kiln.torch import _defaults, _device, _views
+from kiln.torch import _defaults, _device, _flow, _views
 from kiln.torch._dialect import TORCH, kind
 from kiln.torch._size import Size, words
 
@@ -93,12 +93,12 @@ def from_python(value: Any) -> Any:
 class _GradFn:
     """The operation that made a tensor, as grad_fn shows it."""
 
-    def __init__(self, op: str) -> None:
-        self._op = op
+    def __init__(self, op: str, is_function: bool = False) -> None:
+        self._name = f"{op}Backward" if is_function else f"{op.title().replace('_', '')}Backward0"
 
     def name(self) -> str:
         """Returns a name such as "AddBackward0"."""
-        return f"{self._op.title().replace('_', '')}Backward0"
+        return self._name
 
     def __repr__(self) -> str:
         return f"<{self.name()}>"
@@ -361,31 +361,33 @@ class Tensor(KilnTensor):
 
         A graph can always be differentiated again, so retain_graph has no effect.
         """
-        backward(self, gradient, create_graph, inputs)
+        backward([(self, gradient)], create_graph, inputs)
 
     def register_hook(self, hook: Callable[[Any], Any]) -> "Removable":
-        """Registers hook(gradient), called by backward() for this leaf, or for a result after
-        retain_grad(). Its result, unless None, becomes the gradient.
-
-        In PyTorch, what the hook of a result returns also flows on; that raises InvalidArgument
-        here.
+        """Registers hook(gradient), called by backward() with the gradient of this tensor. Its
+        result, unless None, becomes the gradient, also of what the tensor was computed from.
         """
         if not self.requires_grad:
             raise InvalidArgument("a hook of a tensor that does not require a gradient")
         if not self.is_leaf:
-            self.retain_grad()
-        if self._hooks is None:
-            self._hooks = {}
-        number = len(self._hooks)
-        while number in self._hooks:
+            hooks = _flow.hooks_of(self._node)
+        else:
+            if self._hooks is None:
+                self._hooks = {}
+            hooks = self._hooks
+        number = len(hooks)
+        while number in hooks:
             number += 1
-        self._hooks[number] = hook
-        return Removable(self._hooks, number)
+        hooks[number] = hook
+        return Removable(hooks, number)
 
     @property
     def grad_fn(self) -> Any:
         """The operation that made the tensor; None for a leaf."""
-        return None if self.is_leaf else _GradFn(self._node.op)
+        if self.is_leaf:
+            return None
+        function = self._node.function
+        return _GradFn(self._node.op if function is None else function.name, function is not None)
 
     @property
     def output_nr(self) -> builtins.int:
@@ -712,37 +714,48 @@ for _method in (view, squeeze, chunk, split):
     setattr(Tensor, _method.__name__, _method)
 
 
-def backward(output: Tensor, gradient: Any = None, create_graph: bool = False,
+def backward(outputs: Sequence[Tuple[Tensor, Any]], create_graph: bool = False,
              inputs: Any = None) -> None:
-    """Implements Tensor.backward."""
-    upstream = None if gradient is None else convert(gradient)
-    if upstream is None and output.numel() == 1 and output._node.shape:
-        # PyTorch needs no gradient of a tensor with one element.
-        upstream = adopt(KilnTensor(np.ones(output._node.shape), output.dtype))
+    """Implements Tensor.backward, for outputs with their gradients, or None."""
     chosen = None if inputs is None else {
         id(tensor) for tensor in (inputs if isinstance(inputs, (list, tuple)) else [inputs])}
-    gradients.check_output(output, upstream)
-    found = gradients.leaves(output._node)
-    for node, tensor in found:
-        if chosen is not None and id(tensor) not in chosen:
-            continue
-        hooks = getattr(tensor, "_hooks", None)
-        with _GradientMode(create_graph):
-            slope = wrap(gradients.request(output._node, node, upstream))
-            for hook in list((hooks or {}).values()):
-                instead = hook(slope)
-                if instead is not None:
-                    if not tensor.is_leaf:
-                        raise InvalidArgument(
-                            "the hook of a result changes its gradient; only hooks of leaves can")
-                    slope = instead
+    ends = ends_of(outputs)
+    with GradientMode(create_graph):
+        flow = _flow.Flow(ends)
+        for node, tensor in _flow.leaves([end.node for end in ends]):
+            if chosen is not None and id(tensor) not in chosen:
+                continue
+            slope = hooked(tensor, flow.hooked(node))
+            if slope is None:
+                continue
             before = tensor._grad
             tensor._grad = slope if before is None else before + beside(slope, before)
             for hook in list((getattr(tensor, "_after_hooks", None) or {}).values()):
                 hook(tensor)
 
 
-class _GradientMode:
+def ends_of(outputs: Sequence[Tuple[Tensor, Any]]) -> List[_flow.End]:
+    """Returns the ends that gradients flow from, of tensors with their gradients, or None."""
+    ends = []
+    for output, gradient in outputs:
+        upstream = None if gradient is None else convert(gradient)
+        if upstream is None and output.numel() == 1 and output._node.shape:
+            # PyTorch needs no gradient of a tensor with one element.
+            upstream = adopt(KilnTensor(np.ones(output._node.shape), output.dtype))
+        gradients.check_output(output, upstream)
+        ends.append(_flow.End(output._node, upstream))
+    return ends
+
+
+def hooked(tensor: Tensor, slope: Any) -> Any:
+    """Returns the gradient of a tensor after the hooks that it has as a leaf."""
+    for hook in list((getattr(tensor, "_hooks", None) or {}).values()) if slope is not None else ():
+        instead = hook(slope)
+        slope = slope if instead is None else instead
+    return slope
+
+
+class GradientMode:
     """Switches gradients on or off."""
 
     def __init__(self, wanted: bool) -> None:
