@@ -17,6 +17,7 @@ import kiln.torch as torch
 FOLDER = pathlib.Path(__file__).resolve().parent / "pytorch"
 sys.path.insert(0, str(FOLDER))
 import torch_cases  # noqa: E402
+import torch_edges  # noqa: E402
 
 ONE_SESSION = True
 CHUNKS = 12
@@ -67,3 +68,49 @@ def test_values_are_pytorchs(chunk, recorded, connection):
 def test_all_expressions_are_recorded(recorded):
     missing = set(torch_cases.expressions()) - set(json.loads(str(recorded["expressions"])))
     assert not missing, "record them: pytorch/record.py"
+
+
+@pytest.fixture(scope="module")
+def edges():
+    with np.load(FOLDER / "recorded_edges.npz") as arrays:
+        return dict(arrays)
+
+
+@pytest.mark.parametrize("chunk", range(CHUNKS))
+def test_values_at_edges_are_pytorchs(chunk, edges, connection):
+    counts, _ = json.loads(str(edges["expressions"]))
+    wrong = []
+    for number, (expression, count) in enumerate(counts.items()):
+        if number % CHUNKS != chunk:
+            continue
+        try:
+            found = torch_cases.flat(eval(expression, torch_edges.names(torch)))
+        except Exception as error:
+            wrong.append(f"{expression}: {type(error).__name__}: {error}")
+            continue
+        told = difference(found, [edges[f"{number}.{i}"] for i in range(count)])
+        if told:
+            wrong.append(f"{expression}: {told}")
+    assert not wrong, "\n".join(wrong)
+
+
+@pytest.mark.parametrize("chunk", range(CHUNKS))
+def test_what_pytorch_refuses_is_refused(chunk, edges, connection):
+    _, refused = json.loads(str(edges["expressions"]))
+    wrong = []
+    for expression in refused[chunk::CHUNKS]:
+        try:
+            value = torch_cases.flat(eval(expression, torch_edges.names(torch)))
+        except (NameError, AttributeError) as error:
+            wrong.append(f"{expression}: {error}")
+        except Exception:
+            continue
+        else:
+            wrong.append(f"{expression}: {value}")
+    assert not wrong, "\n".join(wrong)
+
+
+def test_all_edges_are_recorded(edges):
+    counts, refused = json.loads(str(edges["expressions"]))
+    assert (list(counts), refused) == (torch_edges.expressions(), torch_edges.refused()), (
+        "record them: pytorch/record.py edges")

@@ -1,14 +1,14 @@
-"""Checks of indices that only the device knows.
+"""Checks of indices and other values that only the device knows.
 
 A function that takes indices gives the node of its op *checks*, which are judged after a program
 has computed it (`telling.py`). docs/guides/errors.md describes the effects that users see.
 """
 
 import os
-from typing import Any, NamedTuple, Optional, Tuple
+from typing import Any, NamedTuple, Optional, Tuple, Union
 
 from kiln._basics import conversion
-from kiln._basics.errors import OutOfRange
+from kiln._basics.errors import InvalidArgument, OutOfRange
 from kiln._graph.node import Node
 from kiln.variables import Dim, has_dims
 
@@ -28,6 +28,11 @@ class Limit(NamedTuple):
     what: str = "index"
     of: str = "places"
 
+    @property
+    def error(self) -> Any:
+        """The class of the error."""
+        return OutOfRange
+
     def lies_within(self, low: int, high: int) -> bool:
         """Returns whether all integers from `low` to `high` are allowed."""
         return bool((-self.size if self.from_end else 0) <= low and (
@@ -44,11 +49,30 @@ class Limit(NamedTuple):
                 f"allowed {allowed}{ignored}")
 
 
+class Requirement(NamedTuple):
+    """A requirement on values: its "index" is 1 where they do not meet it, 0 elsewhere."""
+
+    op: str
+    text: str
+    size: int = 1
+    from_end: bool = False
+    ignored: Optional[int] = None
+
+    @property
+    def error(self) -> Any:
+        """The class of the error."""
+        return InvalidArgument
+
+    def message(self, value: int) -> str:
+        """Returns the error message."""
+        return f"{self.op}: {self.text}"
+
+
 class Check(NamedTuple):
     """An operand of indices, and its limit."""
 
     indices: Node
-    limit: Limit
+    limit: Union[Limit, Requirement]
 
 
 class Form(NamedTuple):

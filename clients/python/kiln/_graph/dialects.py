@@ -17,6 +17,10 @@ class Dialect:
         """Returns the nodes that an op takes in place of `operands`."""
         raise NotImplementedError
 
+    def number(self, value: Any, dtype: Any, op: str) -> Any:
+        """Returns the value that stands for a Python number, an operand of an op, in a dtype."""
+        raise NotImplementedError
+
 
 # Whether there can be nodes with a dialect.
 in_use = False

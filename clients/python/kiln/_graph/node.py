@@ -70,8 +70,8 @@ class Node:
     """
 
     __slots__ = ("__weakref__", "attributes", "bindings", "buffer", "checks", "cut", "dialect",
-                 "dtype", "home", "host", "kind", "leaf", "number", "op", "operands", "placement",
-                 "retained", "shape", "source", "tracked", "variable")  # fmt: skip
+                 "dtype", "function", "home", "host", "kind", "leaf", "number", "op", "operands",
+                 "placement", "retained", "shape", "source", "tracked", "variable")  # fmt: skip
 
     def __init__(self, op: str, dtype: DType, shape: Shape, operands: Tuple["Node", ...],
                  attributes: Attributes, source: Optional[Source]) -> None:
@@ -94,6 +94,8 @@ class Node:
         self.retained: Optional[weakref.ref[Any]] = None
         # Whether kiln.grad differentiates by this very node, so that no equal one may replace it.
         self.variable = False
+        # The function of another package, with a derivative of its own, that has made it, if any.
+        self.function: Any = None
         # The limits of its indices (checks.Check), if only the device knows the indices.
         self.checks: Optional[Tuple[Any, ...]] = None
         # The call of a traced function that a gradient would have to flow out of, if any.
@@ -265,7 +267,7 @@ def placeholder(dtype: DType, shape: Shape) -> Node:
 
 _scalars: Dict[Any, Node] = {}
 # No float dtype overflows below the smallest of their largest numbers.
-_SURELY_FITS = min(float_format.largest for float_format in FORMATS.values())
+SURELY_FITS = min(float_format.largest for float_format in FORMATS.values())
 
 
 def scalar(number: Any, dtype: DType) -> Node:
@@ -290,7 +292,7 @@ def _typed(number: Any, dtype: DType) -> Any:
     if dtype is _dtypes.bool_:
         return bool(number)
     if dtype.is_float:
-        if abs(number) > _SURELY_FITS and conversion.overflows(float(number), dtype):
+        if abs(number) > SURELY_FITS and conversion.overflows(float(number), dtype):
             raise InvalidArgument(
                 f"{number!r} does not fit {dtype.name}; cast to a wider dtype first, or use "
                 "kiln.inf")

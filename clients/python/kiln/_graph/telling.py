@@ -7,12 +7,23 @@ run the same programs. `_session/verdicts.py` reads these outputs.
 
 import struct
 import weakref
-from typing import Any, Container, Dict, Iterable, List, NamedTuple, Optional, Sequence, Tuple
+from typing import (
+    Any,
+    Container,
+    Dict,
+    Iterable,
+    List,
+    NamedTuple,
+    Optional,
+    Sequence,
+    Tuple,
+    Union,
+)
 
 from kiln._basics.dtypes import DType, as_dtype, bool_, int64, uint64
-from kiln._basics.errors import OutOfRange
+from kiln._basics.errors import KilnError
 from kiln._basics.source import Source, format_source
-from kiln._graph.checks import Form, Limit, form_of
+from kiln._graph.checks import Form, Limit, Requirement, form_of
 from kiln._graph.node import Node
 from kiln._placement.mesh import Mesh
 
@@ -156,14 +167,14 @@ def _results(order: Sequence[Node], roots: Sequence[Node]) -> Dict[Node, Tuple[i
 class Rule(NamedTuple):
     """Judges the number that a run reports for one check. Holds no node, and so no value."""
 
-    limit: Limit
+    limit: Union[Limit, Requirement]
     form: Form
     source: Optional[Source]
     output: int
     element: int
     results: Tuple[int, ...]
 
-    def error(self, number: int) -> Optional[OutOfRange]:
+    def error(self, number: int) -> Optional[KilnError]:
         """Returns the error for a reported number; None: all indices are in range."""
         size = _WORD >> 1 if self.limit.size is None else self.limit.size
         if number < size * (2 if self.form.from_end else 1):
@@ -172,8 +183,9 @@ class Rule(NamedTuple):
             value = ~(number >> 1) if number & 1 else number >> 1
         else:
             value = number - _WORD if self.form.is_signed and number >= _WORD >> 1 else number
-        return OutOfRange(
+        found: KilnError = self.limit.error(
             self.limit.message(value), metadata={"source": format_source(self.source)})
+        return found
 
 
 class Rules(NamedTuple):
@@ -225,9 +237,9 @@ class _Judge:
             (rule, [weakref.ref(buffers[number]) for number in rule.results
                     if number not in state]) for rule in rules]
 
-    def __call__(self, data: bytes) -> Optional[OutOfRange]:
+    def __call__(self, data: bytes) -> Optional[KilnError]:
         numbers = struct.unpack(f"<{len(data) // 8}Q", data)
-        first: Optional[OutOfRange] = None
+        first: Optional[KilnError] = None
         for rule, references in self._rules:
             error = rule.error(numbers[rule.element])
             if error is None:

@@ -6,7 +6,7 @@ from kiln._basics import conversion, dtypes
 from kiln._basics.errors import InvalidArgument
 from kiln._graph.node import make, scalar
 from kiln._rules import flag
-from kiln._tensor.base import TensorBase, tensor_of, weak_or_tensor, wrap
+from kiln._tensor.base import TensorBase, operand_node, tensor_of, weak_or_tensor, wrap
 from kiln._tensor.constructors import filled
 from kiln._tensor.contractions import contracted
 from kiln._tensor.math import Math
@@ -40,7 +40,8 @@ class Arithmetic(Math):
         if node.dtype.is_float:  # a short path for the most common cases
             beside = None
             if type(other) is float:
-                beside = scalar(other, node.dtype)
+                beside = scalar(other, node.dtype) if node.dialect is None else (
+                    operand_node(other, node, name))
             elif isinstance(other, TensorBase) and other._node.dtype is node.dtype:
                 beside = other._node
             if beside is not None:

@@ -181,13 +181,13 @@ class TensorBase:
         mine = self._node
         if operands:
             nodes: Tuple[Node, ...] = (
-                mine, *[operand_node(operand, mine) for operand in operands])
+                mine, *[operand_node(operand, mine, name) for operand in operands])
         else:
             nodes = (mine,)
         return wrap(make(name, nodes, tuple(attributes.items())))
 
     def _reflected(self, name: str, other: Any) -> "Tensor":
-        return wrap(make(name, (operand_node(other, self._node), self._node)))
+        return wrap(make(name, (operand_node(other, self._node, name), self._node)))
 
     def contiguous(self) -> "Tensor":
         """Returns the same value, computed and stored before it is used.
@@ -257,13 +257,19 @@ def weak_or_tensor(value: Any) -> Any:
     return value if isinstance(value, (bool, int, float, Dim)) else tensor_of(value)
 
 
-def operand_node(value: Any, like: Node) -> Node:
-    """Returns `value` as a node; a Python number takes the dtype of `like` if that can hold it."""
+def operand_node(value: Any, like: Node, op: str = "") -> Node:
+    """Returns `value` as an op's node; a Python number takes the dtype of `like` if that can hold
+    it.
+    """
     if isinstance(value, TensorBase):
         return value._node
     value = weak_or_tensor(value)
     if isinstance(value, (bool, int, float)):
-        return _node.scalar(value, conversion.weak_dtype(value, like.dtype))
+        dtype = conversion.weak_dtype(value, like.dtype)
+        if like.dialect is not None:
+            value = like.dialect.number(value, dtype, op)
+            dtype = conversion.weak_dtype(value, dtype)
+        return _node.scalar(value, dtype)
     if isinstance(value, Dim):
         return _node.scalar(value, conversion.weak_dtype(value.high, like.dtype))
     node: Node = value._node
@@ -287,5 +293,5 @@ def apply(name: str, operands: Sequence[Any], dtype: Optional[DType] = None,
         made = construct(operands[0])
         first, operands = made, [made, *operands[1:]]
     like = first._node
-    nodes = tuple([operand_node(operand, like) for operand in operands])
+    nodes = tuple([operand_node(operand, like, name) for operand in operands])
     return wrap(make(name, nodes, tuple(attributes.items()), dtype))

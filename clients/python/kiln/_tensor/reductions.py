@@ -177,6 +177,7 @@ class Reductions(Splitting):
         """
         return self._reduce("all", dim, keepdim)
 
+    @numpy_names
     def count_nonzero(self, dim: Axes = None) -> "Tensor":
         """Returns how many elements are not 0, as int64.
 
@@ -283,6 +284,7 @@ class Reductions(Splitting):
         require_elements("amin", self.shape, axes_of(dim))
         return self._reduce("min", dim, keepdim)
 
+    @numpy_names
     def aminmax(self, dim: Axes = None, keepdim: bool = False) -> Tuple["Tensor", "Tensor"]:
         """Returns the smallest and the largest element.
 

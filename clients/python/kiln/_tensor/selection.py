@@ -7,7 +7,7 @@ import numpy as np
 
 from kiln._basics import dtypes
 from kiln._basics.errors import InvalidIndex
-from kiln._graph.checks import Check, Limit, check
+from kiln._graph.checks import Check, Limit, Requirement, check, enabled
 from kiln._rules import broadcast
 from kiln._tensor.base import constant
 from kiln._tensor.constructors import filled
@@ -36,6 +36,20 @@ def with_checks(result: "Tensor", checks: Tuple[Check, ...]) -> "Tensor":
     if checks:
         result._node.checks = checks
     return result
+
+
+def required(result: "Tensor", refused: "Tensor", op: str, text: str) -> "Tensor":
+    """Returns `result`, or NaN (0 for integers) if any element of `refused` is true.
+
+    The next value that is read raises InvalidArgument then.
+    """
+    if not enabled:
+        return result
+    found = refused.any()
+    node = found._node
+    instead = float("nan") if result.dtype.is_float else 0
+    return with_checks(result.masked_fill(found, instead), (
+        Check(node, Requirement(op, text)),))
 
 
 def _ends(part: Part, size: Any) -> Tuple[Any, Any]:

@@ -47,16 +47,21 @@ def _batch_statistics(x: Tensor, running_mean: Optional[Tensor], running_var: Op
     axes = (0, *range(2, x.ndim))
     wide = x.float() if x.dtype.itemsize < 4 else x
     mean, var = wide.mean(axes), wide.var(axes, correction=0)
-    count = x.numel() // max(x.shape[1], 1)
-    if isinstance(count, int) and count < 2:
-        raise InvalidArgument(
-            f"batch_norm in training of shape {x.shape}; it needs more than one value a channel")
+    require_several("batch_norm", x)
     with no_grad():
         for running, now in ((running_mean, mean), (running_var, corrected(var, wide, axes))):
             if running is not None:
                 moved = running * (1 - momentum) + now.cast(running.dtype) * momentum
                 running.assign(moved)
     return mean.cast(x.dtype), var.cast(x.dtype)
+
+
+def require_several(name: str, x: Tensor) -> None:
+    """Raises InvalidArgument if x has fewer than two values per channel (dimension 1)."""
+    count = x.numel() // max(x.shape[1], 1)
+    if isinstance(count, int) and count < 2:
+        raise InvalidArgument(
+            f"{name} in training of shape {tuple(x.shape)}; it needs more than one value a channel")
 
 
 def _affine(name: str, x: Tensor, weight: Optional[Tensor], bias: Optional[Tensor],

@@ -33,6 +33,8 @@ from kiln.torch import (
     autograd,
     backends,
     cuda,
+    distributions,
+    func,
     linalg,
     nn,
     optim,
@@ -98,6 +100,7 @@ from kiln.torch._size import Size, words
 from kiln.torch._tensor import Strided as layout  # noqa: N813
 from kiln.torch._tensor import Tensor, strided
 from kiln.torch.amp import GradScaler, autocast, is_autocast_available, is_autocast_enabled
+from kiln.torch.func import vmap
 from kiln.torch.nn import functional as _f
 from kiln.torch.serialization import load, save
 
@@ -405,24 +408,6 @@ def binary_cross_entropy_with_logits(input: Any, target: Any, weight: Any = None
                                                pos_weight=pos_weight)
 
 
-
-
-def vmap(func: Any, in_dims: Any = 0, out_dims: Any = 0, **_: Any) -> Any:
-    """Returns a function that applies `func` to each entry along a dimension, and stacks."""
-
-    def mapped(*args: Any) -> Any:
-        places = in_dims if isinstance(in_dims, tuple) else (in_dims,) * len(args)
-        count = next(arg.shape[place] for arg, place in zip(args, places) if place is not None)
-        results = [func(*[arg if place is None else arg.select(place, i)
-                          for arg, place in zip(args, places)])
-                   for i in _builtins.range(count)]
-        if isinstance(results[0], tuple):
-            return tuple(_shaping.stack(part, out_dims) for part in zip(*results))
-        return _shaping.stack(results, out_dims)
-
-    return mapped
-
-
 class _Version:
     """torch.version."""
 
@@ -443,9 +428,9 @@ __all__ = [
     "binary_cross_entropy_with_logits", "binomial", "blackman_window", "broadcast_shapes",
     "can_cast", "channels_last", "channels_last_3d", "compile", "constant_pad_nd",
     "contiguous_format", "cosine_embedding_loss", "ctc_loss", "cuda", "default_generator",
-    "device", "dtype", "e", "embedding", "empty", "empty_like", "empty_permuted",
+    "device", "distributions", "dtype", "e", "embedding", "empty", "empty_like", "empty_permuted",
     "empty_strided", "enable_grad", "eye", "finfo", "from_dlpack", "from_numpy", "frombuffer",
-    "full", "full_like", "get_default_device", "get_default_dtype",
+    "full", "full_like", "func", "get_default_device", "get_default_dtype",
     "get_float32_matmul_precision", "get_num_interop_threads", "get_num_threads",
     "get_rng_state", "gradient", "hamming_window", "hann_window", "hinge_embedding_loss",
     "iinfo", "inf", "inference_mode", "initial_seed", "is_autocast_available",

@@ -9,7 +9,9 @@ from kiln import random as kiln_random
 from kiln._array_api import creation
 from kiln._basics import dtypes
 from kiln._basics.dtypes import DType
+from kiln._basics.errors import InvalidArgument
 from kiln._tensor.constructors import filled
+from kiln._tensor.selection import required
 from kiln._tensor.shapes import sizes
 from kiln.random import Generator as KilnGenerator
 from kiln.tensor import Tensor as KilnTensor
@@ -92,10 +94,20 @@ def _with_out(out: Any, result: Any) -> Any:
 def tensor(data: Any, *, dtype: Any = None, device: Any = None, requires_grad: bool = False,
            pin_memory: bool = False) -> Any:
     """Returns a tensor of a number, nested lists, an array or a tensor; the data is copied."""
-    made = convert(data, _dtype(dtype))
+    kind = _dtype(dtype)
+    if kind is not None and kind.is_integer:
+        data = _fitting(data, kind)
+    made = convert(data, kind)
     if made is data:
         made = made.detach().clone()
     return finish(made, device, requires_grad)
+
+
+def _fitting(data: Any, kind: DType) -> Any:
+    """Returns Python data for an integer dtype; raises InvalidArgument if a number does not fit."""
+    if isinstance(data, (list, tuple)):
+        return [_fitting(part, kind) for part in data]
+    return _defaults.number_for(data, kind) if isinstance(data, (int, float)) else data
 
 
 def as_tensor(data: Any, dtype: Any = None, device: Any = None) -> Any:
@@ -139,8 +151,8 @@ def full(size: Any, fill_value: Any, *, dtype: Any = None, device: Any = None, o
     if kind is None and isinstance(fill_value, float):
         kind = _defaults.get_default_dtype()
     wanted = (size,) if isinstance(size, int) else size
-    if kind is not None and not kind.is_float and isinstance(fill_value, float):
-        fill_value = int(fill_value)
+    if kind is not None:
+        fill_value = _defaults.number_for(fill_value, kind)
     return _with_out(out, finish(filled(sizes((tuple(wanted),)), fill_value, kind), device,
                                  requires_grad))
 
@@ -211,6 +223,7 @@ def arange(start: Any = 0, end: Any = None, step: Any = 1, *, dtype: Any = None,
     start, end, step = _number(start), _number(end), _number(step)
     if end is None:
         start, end = 0, start
+    _check_span("arange", start, end, step)
     exact = all(isinstance(value, (int, np.integer)) for value in (start, end, step))
     kind = _dtype(dtype) or (dtypes.int64 if exact else _defaults.get_default_dtype())
     if exact or kind.is_float:
@@ -220,10 +233,20 @@ def arange(start: Any = 0, end: Any = None, step: Any = 1, *, dtype: Any = None,
     return _with_out(out, finish(made, device, requires_grad))
 
 
+def _check_span(name: str, start: Any, end: Any, step: Any) -> None:
+    if not all(math.isfinite(value) for value in (start, end, step)):
+        raise InvalidArgument(f"{name} from {start} to {end} by {step}; they must be finite")
+    if step == 0 or (end - start) * step < 0:
+        raise InvalidArgument(
+            f"{name} from {start} to {end} by {step}, which never gets there; the step must not be "
+            "0 and have the sign of the difference")
+
+
 def range_(start: Any = 0, end: Any = None, step: Any = 1, **options: Any) -> Any:
     """Returns numbers from start up to and including end."""
     if end is None:
         start, end = 0, start
+    _check_span("range", start, end, step)
     count = math.floor((end - start) / step) + 1
     options["dtype"] = _float(options.get("dtype"))
     return arange(0, count, **options) * step + start
@@ -343,21 +366,40 @@ def normal(mean: Any = 0.0, std: Any = 1.0, size: Any = None, *, generator: Any 
     else:
         shape = tuple(size)
     drawn = randn(*shape, dtype=dtype, device=device, generator=generator)
+    if isinstance(std, KilnTensor):
+        drawn = required(drawn, convert(std) < 0, "normal", "std must not be negative")
+    else:
+        _check("normal", "std", std, std >= 0, "not be negative")
     return _with_out(out, finish(drawn * std + mean, None, requires_grad))
+
+
+def _check(name: str, argument: str, value: Any, holds: bool, must: str) -> None:
+    if not holds:
+        raise InvalidArgument(f"{name}: {argument} is {value}; it must {must}")
 
 
 def bernoulli(input: Any, p: Any = None, *, generator: Any = None, out: Any = None) -> Any:
     """Draws 1 with the probability that each element gives, else 0."""
     x = convert(input)
     drawn = rand(*x.shape, generator=generator)
-    return _with_out(out, (drawn < (x if p is None else p))._cast(x.dtype))
+    chance = x if p is None else convert(p)
+    drawn = required(drawn, ~((chance >= 0) & (chance <= 1)), "bernoulli",
+                     "probabilities must be in [0, 1]")
+    return _with_out(out, (drawn < chance)._cast(x.dtype))
 
 
 def multinomial(input: Any, num_samples: int, replacement: bool = False, *, generator: Any = None,
                 out: Any = None) -> Any:
     """Draws classes from each row of weights."""
-    return _with_out(out, kiln_random.multinomial(
-        convert(input), num_samples, replacement, generator))
+    weights = convert(input)
+    if not weights.dtype.is_float or weights.ndim not in (1, 2) or num_samples < 1:
+        raise InvalidArgument(
+            f"multinomial draws {num_samples} of {weights.dtype.name} of shape "
+            f"{tuple(weights.shape)}; it draws at least one of a vector or rows of floats")
+    refused = ~((weights >= 0) & (weights < math.inf)).all(-1) | (weights.sum(-1) <= 0)
+    drawn = kiln_random.multinomial(weights, num_samples, replacement, generator)
+    return _with_out(out, required(drawn, refused, "multinomial", (
+        "probabilities must be finite and not negative, and a row must not be all 0")))
 
 
 def poisson(input: Any, generator: Any = None) -> Any:
@@ -372,7 +414,7 @@ def poisson(input: Any, generator: Any = None) -> Any:
 def binomial(count: Any, prob: Any, generator: Any = None) -> Any:
     """Draws from binomial distributions, by counting draws."""
     n, p = convert(count), convert(prob)
-    most = int(n.max().item()) if n.numel() else 0
+    most = max(int(n.max().item()), 0) if n.numel() else 0
     shape = np.broadcast_shapes(tuple(n.shape), tuple(p.shape))
     hits = rand(most, *shape, generator=generator) < p
     rows = arange(most).reshape(-1, *[1] * len(shape)) < n
@@ -416,6 +458,7 @@ def _into(self: Any, drawn: Any) -> Any:
 
 def normal_(self: Any, mean: float = 0.0, std: float = 1.0, *, generator: Any = None) -> Any:
     """Draws its elements from a normal distribution. Returns self."""
+    _check("normal_", "std", std, std >= 0, "not be negative")
     return _into(self, randn(*self.shape, generator=generator) * std + mean)
 
 
@@ -423,32 +466,39 @@ def uniform_(self: Any, a: float = 0.0, b: float = 1.0, *, generator: Any = None
              **named: float) -> Any:
     """Draws its elements uniformly from [a, b). Returns self."""
     low, high = named.get("from", a), named.get("to", b)
+    _check("uniform_", "from", low, low <= high, f"not be above to, {high}")
     return _into(self, rand(*self.shape, generator=generator) * (high - low) + low)
 
 
 def bernoulli_(self: Any, p: Any = 0.5, *, generator: Any = None) -> Any:
     """Draws its elements: 1 with probability p, else 0. Returns self."""
+    if not isinstance(p, KilnTensor):
+        _check("bernoulli_", "p", p, 0 <= p <= 1, "be in [0, 1]")
     return _into(self, (rand(*self.shape, generator=generator) < p).float())
 
 
 def exponential_(self: Any, lambd: float = 1.0, *, generator: Any = None) -> Any:
     """Draws its elements from an exponential distribution. Returns self."""
+    _check("exponential_", "lambd", lambd, lambd > 0, "be above 0")
     return _into(self, -(1 - rand(*self.shape, generator=generator)).log() / lambd)
 
 
 def log_normal_(self: Any, mean: float = 1.0, std: float = 2.0, *, generator: Any = None) -> Any:
     """Draws its elements from a log-normal distribution. Returns self."""
+    _check("log_normal_", "std", std, std > 0, "be above 0")
     return _into(self, (randn(*self.shape, generator=generator) * std + mean).exp())
 
 
 def cauchy_(self: Any, median: float = 0.0, sigma: float = 1.0, *, generator: Any = None) -> Any:
     """Draws its elements from a Cauchy distribution. Returns self."""
+    _check("cauchy_", "sigma", sigma, sigma > 0, "be above 0")
     drawn = rand(*self.shape, generator=generator)
     return _into(self, (math.pi * (drawn - 0.5)).tan() * sigma + median)
 
 
 def geometric_(self: Any, p: float, *, generator: Any = None) -> Any:
     """Draws its elements from a geometric distribution. Returns self."""
+    _check("geometric_", "p", p, 0 < p < 1, "be above 0 and below 1")
     drawn = 1 - rand(*self.shape, generator=generator)
     return _into(self, (drawn.log() / math.log1p(-p)).ceil().clamp(min=1))
 

@@ -3,6 +3,7 @@
 from typing import Any, Dict
 
 from kiln._basics import dtypes
+from kiln._basics.conversion import integer_range
 from kiln._basics.dtypes import DType
 from kiln._basics.errors import InvalidArgument
 
@@ -69,3 +70,22 @@ def as_dtype(value: Any) -> DType:
     if name in NAMES:
         return NAMES[name]
     return dtypes.as_dtype(name or value)
+
+
+def number_for(value: Any, dtype: DType) -> Any:
+    """Returns a number as PyTorch writes it into a tensor: integers lose their fraction, and
+    negative ones wrap in unsigned dtypes. Raises InvalidArgument for other integers that do not
+    fit.
+    """
+    if dtype.is_float or isinstance(value, bool):
+        return value
+    number = int(value)
+    if not dtype.is_integer:
+        return bool(number)
+    low, high = integer_range(dtype)
+    if low > number >= -high and not dtype.is_signed:
+        return number % (high + 1)
+    if not low <= number <= high:
+        raise InvalidArgument(
+            f"{value!r} is not a value of {dtype.name}; it must be in [{low}, {high}]")
+    return number

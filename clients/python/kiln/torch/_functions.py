@@ -3,7 +3,7 @@
 from typing import Any, Callable, Dict
 
 from kiln.tensor import Tensor as KilnTensor
-from kiln.torch import _inplace, _pointwise, _products, _reducing, _shaping
+from kiln.torch import _inplace, _pointwise, _products, _reducing, _scalars, _shaping
 from kiln.torch._size import words
 from kiln.torch._tensor import Tensor, convert
 
@@ -35,7 +35,8 @@ _METHODS = words(
 )
 # In-place methods that are functions, too.
 _CHANGING = words(
-    "abs_ acos_ acosh_ addmv_ arccos_ arccosh_ arcsin_ arcsinh_ arctan_ arctanh_ asin_ asinh_ "
+    "abs_ acos_ acosh_ addmv_ arccos_ arccosh_ arcsin_ arcsinh_ arctan_ arctanh_ as_strided_ "
+    "asin_ asinh_ "
     "atan_ atanh_ ceil_ clamp_ clamp_max_ clamp_min_ clip_ cos_ cosh_ deg2rad_ erf_ erfc_ exp_ "
     "exp2_ expm1_ fix_ floor_ frac_ gcd_ i0_ index_put_ lcm_ ldexp_ log_ log10_ log1p_ log2_ "
     "logit_ nan_to_num_ neg_ negative_ rad2deg_ reciprocal_ round_ rsqrt_ sigmoid_ sin_ sinc_ "
@@ -86,13 +87,15 @@ def with_out(function: Callable[..., Any]) -> Callable[..., Any]:
 
 def _extreme(name: str) -> Callable[..., Any]:
     method = getattr(KilnTensor, name)
+    along_rows = _scalars.as_rows(method)
 
     def extreme(input: Any, dim: Any = None, keepdim: bool = False, *, other: Any = None,
                 out: Any = None, axis: Any = None) -> Any:
         along = other if other is not None else dim if axis is None else axis
         if isinstance(along, KilnTensor):
-            along = convert(along)
-        result = method(convert(input), along, keepdim)
+            result = method(convert(input), convert(along), keepdim)
+        else:
+            result = along_rows(convert(input), along, keepdim)
         return result if out is None else into(out, result)
 
     extreme.__name__ = extreme.__qualname__ = name
@@ -129,6 +132,8 @@ def typename(obj: Any) -> str:
 setattr(Tensor, "isclose", isclose)  # noqa: B010
 Tensor.max = _extreme("max")  # type: ignore[method-assign]
 Tensor.min = _extreme("min")  # type: ignore[method-assign]
+for _name in _scalars.NAMES:
+    setattr(Tensor, _name, _scalars.as_rows(getattr(Tensor, _name)))
 
 FUNCTIONS: Dict[str, Any] = {
     name: _function(name, getattr(Tensor, name)) for name in (*_METHODS, *_CHANGING)}

@@ -28,13 +28,9 @@ def map_(self: Any, tensor: Any, callable: Callable[[Any, Any], Any]) -> Any:
 def as_strided_scatter(input: Any, src: Any, size: Any, stride: Any,
                        storage_offset: Any = None) -> Any:
     """Returns a copy with other elements at these distances."""
-    x = convert(input)
-    places = np.full(tuple(size), storage_offset or 0, np.int64)
-    for axis, (count, step) in enumerate(zip(size, stride)):
-        shape = [1] * len(tuple(size))
-        shape[axis] = count
-        places = places + (np.arange(count) * step).reshape(shape)
-    return _shaping.put(x, convert(places), src)
+    made = convert(input).clone()
+    made.as_strided(size, stride, storage_offset).copy_(src)
+    return made
 
 
 def cholesky_inverse(input: Any, upper: bool = False) -> Any:

@@ -20,7 +20,7 @@ _NAMES = words(
     "sinh sqrt square sub subtract tan tanh tril triu true_divide trunc xlogy"
 )
 # They change only the shape: the tensor becomes a view of its former self.
-_RESHAPING = words("squeeze unsqueeze t transpose swapaxes swapdims")
+_RESHAPING = words("as_strided squeeze unsqueeze t transpose swapaxes swapdims")
 _COMPARING = frozenset(words(
     "eq ge greater greater_equal gt le less less_equal lt ne not_equal logical_and logical_not "
     "logical_or logical_xor"))

@@ -6,10 +6,11 @@ from typing import Any, Callable, Optional
 import numpy as np
 
 from kiln._array_api.elementwise import numbers, special
-from kiln._basics import dtypes
+from kiln._basics import conversion, dtypes
 from kiln._basics.errors import InvalidArgument
 from kiln.tensor import Tensor as KilnTensor
 from kiln.torch._dialect import kind
+from kiln.torch._scalars import as_rows
 from kiln.torch._tensor import Tensor, adopt, convert
 
 
@@ -39,8 +40,12 @@ def logit(input: Any, eps: Optional[float] = None) -> Any:
     """log(x / (1 - x)), with x limited to [eps, 1 - eps] if eps is given."""
     x = _float(input)
     if eps is not None:
-        x = x.clamp(eps, 1 - eps)
-    return x.log() - (1 - x).log() if x.dtype is dtypes.float64 else (x / (1 - x)).log()
+        x = KilnTensor.clamp(x, eps, 1 - eps)
+    given = x.detach()
+    result = given.log() - (1 - given).log() if x.dtype is dtypes.float64 else (
+        given / (1 - given)).log()
+    # The rule of the quotient would give 0 / 0 at 0 and 1.
+    return result._op("with_derivative", x, 1 / (x * (1 - x)))
 
 
 def xlogy(input: Any, other: Any) -> Any:
@@ -48,7 +53,7 @@ def xlogy(input: Any, other: Any) -> Any:
     if not isinstance(input, KilnTensor):
         input = convert(other) * 0 + input
     y = _float(other) if isinstance(other, KilnTensor) else convert(float(other))
-    product = input * (y.where(input != 0, 1.0)).log()
+    product = input * y.where(_counts(input, y), 1.0).log()
     return product.where(y == y, math.nan)
 
 
@@ -57,7 +62,12 @@ def xlog1py(input: Any, other: Any) -> Any:
     y = _float(other) if isinstance(other, KilnTensor) else convert(float(other))
     if not isinstance(input, KilnTensor):
         input = y * 0 + input
-    return (input * y.where(input != 0, 0.0).log1p()).where(y == y, math.nan)
+    return (input * y.where(_counts(input, y + 1), 0.0).log1p()).where(y == y, math.nan)
+
+
+def _counts(input: Any, y: Any) -> Any:
+    """Returns where input * log(y) is the value, and log(y) the derivative by input."""
+    return (input != 0) | ((y > 0) & (y < math.inf))
 
 
 def sinc(input: Any) -> Any:
@@ -88,14 +98,14 @@ def fmax(input: Any, other: Any) -> Any:
     """Returns the larger of two; the other one if one is NaN."""
     x, y = convert(input), convert(other)
     larger = x.maximum(y)
-    return y.where(x.isnan(), x.where(y.isnan(), larger))
+    return x.where(y.isnan(), y.where(x.isnan(), larger))
 
 
 def fmin(input: Any, other: Any) -> Any:
     """Returns the smaller of two; the other one if one is NaN."""
     x, y = convert(input), convert(other)
     smaller = x.minimum(y)
-    return y.where(x.isnan(), x.where(y.isnan(), smaller))
+    return x.where(y.isnan(), y.where(x.isnan(), smaller))
 
 
 def float_power(input: Any, exponent: Any) -> Any:
@@ -136,6 +146,12 @@ class Frexp(tuple):  # type: ignore[type-arg]
 def sgn(input: Any) -> Any:
     """-1, 0 or 1."""
     return convert(input).sign()
+
+
+def sign(input: Any) -> Any:
+    """-1, 0 or 1; a bool's is itself."""
+    x = convert(input)
+    return x.clone() if x.dtype is dtypes.bool_ else KilnTensor.sign(x)
 
 
 def isposinf(input: Any) -> Any:
@@ -241,7 +257,53 @@ def clamp(input: Any, min: Any = None, max: Any = None) -> Any:
     bounds = [convert(bound) if isinstance(bound, KilnTensor) else bound for bound in (min, max)]
     if kind(x.dtype) < 2 and any(isinstance(bound, float) for bound in bounds):
         x = x._cast(dtypes.float32)
-    return KilnTensor.clamp(x, *bounds)
+    if x.dtype is dtypes.bool_:
+        x = x._cast(dtypes.int64)
+    if x.dtype.is_integer:
+        bounds = _needed(bounds, x.dtype)
+        if bounds == [None, None]:
+            return x.clone()
+    if not any(part.requires_grad for part in (x, *bounds) if isinstance(part, KilnTensor)):
+        return KilnTensor.clamp(x, *bounds)
+    if any(isinstance(bound, KilnTensor) for bound in bounds):
+        return _clamped_by_tensors(x, *bounds)
+    # As in PyTorch, a bound itself gets no gradient, and neither does NaN.
+    least, most = bounds
+    inside = x < most if least is None else x > least if most is None else (x > least) & (x < most)
+    return x.where(inside, KilnTensor.clamp(x.detach(), *bounds))
+
+
+def _clamped_by_tensors(x: Any, least: Any, most: Any) -> Any:
+    """Returns x limited; elements that equal a bound share the gradient with it."""
+    if most is None:
+        return x.maximum(least)
+    if least is None:
+        return x.minimum(most)
+    least, most = (convert(bound, x.dtype) for bound in (least, most))
+    result = x.maximum(least).minimum(most)
+    result = least.where((least == most) & (x < least), result)
+    return x.where(x.isnan() | ((x == least) & (x == most)), result)
+
+
+def clamp_min(input: Any, min: Any) -> Any:
+    """Limits the values to at least `min`."""
+    return clamp(input, min)
+
+
+def clamp_max(input: Any, max: Any) -> Any:
+    """Limits the values to at most `max`."""
+    return clamp(input, None, max)
+
+
+def _needed(bounds: Any, dtype: Any) -> Any:
+    """Returns [min, max] without those that limit no number of an integer dtype."""
+    low, high = conversion.integer_range(dtype)
+    for bound, name in zip(bounds, ("min", "max")):
+        if isinstance(bound, int) and (bound > high if name == "min" else bound < low):
+            raise InvalidArgument(f"clamp: {name} {bound} is not a value of {dtype.name}")
+    least, most = bounds
+    return [None if isinstance(least, int) and least < low else least,
+            None if isinstance(most, int) and most > high else most]
 
 
 def square(input: Any) -> Any:
@@ -260,12 +322,14 @@ def erfinv(input: Any) -> Any:
     return special.erfinv(_float(input))
 
 
+@as_rows
 def softmax(input: Any, dim: Optional[int] = None, dtype: Any = None) -> Any:
     """exp(x), scaled to sum to 1 along `dim`."""
     x = convert(input, dtype)
     return KilnTensor.softmax(x, _usual_dim(x) if dim is None else dim)
 
 
+@as_rows
 def log_softmax(input: Any, dim: Optional[int] = None, dtype: Any = None) -> Any:
     """The logarithm of softmax."""
     x = convert(input, dtype)
@@ -295,8 +359,8 @@ def lerp(input: Any, end: Any, weight: Any) -> Any:
 # Functions that are methods of Tensor as well.
 METHODS = (
     logit, xlogy, sinc, rad2deg, deg2rad, heaviside, fmax, fmin, float_power, ldexp, frexp, sgn,
-    isposinf, isneginf, isreal, angle, conj, round, nan_to_num, mvlgamma, gcd, lcm, i0, clamp,
-    square, copysign, erfinv, softmax, log_softmax, hardshrink, prelu, lerp,
+    sign, isposinf, isneginf, isreal, angle, conj, round, nan_to_num, mvlgamma, gcd, lcm, i0, clamp,
+    clamp_min, clamp_max, square, copysign, erfinv, softmax, log_softmax, hardshrink, prelu, lerp,
 )  # fmt: skip
 FUNCTIONS = (rsub, polygamma, xlog1py)
 

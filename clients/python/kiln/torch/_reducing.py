@@ -11,6 +11,7 @@ from kiln._basics.errors import InvalidArgument
 from kiln._rules import normalize_axis
 from kiln.tensor import Tensor as KilnTensor
 from kiln.torch import _defaults
+from kiln.torch._scalars import as_rows
 from kiln.torch._tensor import Tensor, ValuesAndIndices, adopt, convert
 
 
@@ -77,14 +78,29 @@ def nanmean(input: Any, dim: Any = None, keepdim: bool = False, *, dtype: Any = 
     return nan_statistics.nanmean(_cast(convert(input), dtype), axis=_dims(dim), keepdims=keepdim)
 
 
+def median(input: Any, dim: Optional[int] = None, keepdim: bool = False) -> Any:
+    """Returns the lower of the middle two elements; along a dim also its index."""
+    x = convert(input)
+    if dim is None and not x.numel() and x.dtype.is_float:
+        return convert(math.nan, x.dtype)
+    found = KilnTensor.median(x, dim, keepdim)
+    return _shared(x, found) if dim is None else found
+
+
+def _shared(x: Any, found: Any) -> Any:
+    """Returns an element that was found in x; those that equal it share its gradient."""
+    if not x.requires_grad:
+        return found
+    same = (x == found) | (x.isnan() & found.isnan())
+    return x.where(same, -math.inf).amax()
+
+
 def nanmedian(input: Any, dim: Optional[int] = None, keepdim: bool = False) -> Any:
     """Returns the median without NaN, the lower of the middle two; along a dim also its index."""
     x = convert(input)
     if dim is None:
-        return nanmedian(x.reshape(-1), 0).values
-    axis = normalize_axis(dim, max(x.ndim, 1))
-    if x.ndim == 0:
-        return ValuesAndIndices(x, adopt(KilnTensor(0)))
+        return _shared(x, nanmedian(x.reshape(-1), 0).values)
+    axis = normalize_axis(dim, x.ndim)
     count = (~x.isnan()).sum(axis, keepdim=True)
     order = x.argsort(axis)  # NaN comes last
     place = order.gather(axis, ((count - 1).clamp(min=0)) // 2)
@@ -124,10 +140,7 @@ def msort(input: Any) -> Any:
 
 def sort(input: Any, dim: int = -1, descending: bool = False, stable: bool = True) -> Any:
     """Returns the elements sorted along `dim`, and their former places."""
-    x = convert(input)
-    if x.ndim == 0:
-        return ValuesAndIndices(x.clone(), adopt(KilnTensor(0)))
-    return KilnTensor.sort(x, dim, descending, True)
+    return KilnTensor.sort(convert(input), dim, descending, True)
 
 
 def argsort(input: Any, dim: int = -1, descending: bool = False, stable: bool = True) -> Any:
@@ -168,6 +181,9 @@ def _quantile(x: Any, q: Any, dim: Optional[int], keepdim: bool, interpolation: 
               spoiled: Any) -> Any:
     wanted = convert(q, x.dtype)
     rank = x.ndim
+    if not rank and dim is not None:
+        normalize_axis(dim, 1)
+        dim = None
     axis = 0 if dim is None else normalize_axis(dim, rank)
     rows = (x.reshape(-1) if dim is None else x.movedim(axis, -1)).sort(-1).values
     nan = x.isnan().reshape(-1) if dim is None else x.isnan().movedim(axis, -1)
@@ -199,6 +215,8 @@ def _spread(input: Any, dim: Any, unbiased: Any, keepdim: bool, correction: Any)
     x = convert(input)
     if isinstance(dim, bool):
         dim, unbiased = None, dim
+    if unbiased is not None and correction is not None:
+        raise TypeError(f"unbiased={unbiased} and correction={correction}; give one of them")
     if correction is None:
         correction = 1 if unbiased is None else int(unbiased)
     return x, _dims(dim), correction, keepdim
@@ -220,6 +238,7 @@ def var(input: Any, dim: Any = None, unbiased: Any = None, keepdim: bool = False
     return KilnTensor.var(x, along, None, keep, correction=less)
 
 
+@as_rows
 def std_mean(input: Any, dim: Any = None, unbiased: Any = None, keepdim: bool = False, *,
              correction: Any = None) -> Tuple[Any, Any]:
     """Returns the standard deviation and the mean."""
@@ -228,6 +247,7 @@ def std_mean(input: Any, dim: Any = None, unbiased: Any = None, keepdim: bool = 
         x, along, keep)
 
 
+@as_rows
 def var_mean(input: Any, dim: Any = None, unbiased: Any = None, keepdim: bool = False, *,
              correction: Any = None) -> Tuple[Any, Any]:
     """Returns the variance and the mean."""
@@ -391,9 +411,9 @@ def histogramdd(input: Any, bins: Any, *, range: Any = None, weight: Any = None,
 
 
 METHODS = (
-    sum, mean, prod, cumsum, cumprod, nansum, nanmean, nanmedian, mode, msort, sort, argsort, topk,
-    kthvalue, aminmax, quantile, nanquantile, std, var, norm, dist, histc, histogram, bincount, cov,
-    corrcoef, diff, count_nonzero, logsumexp, equal, allclose,
+    sum, mean, prod, cumsum, cumprod, nansum, nanmean, median, nanmedian, mode, msort, sort,
+    argsort, topk, kthvalue, aminmax, quantile, nanquantile, std, var, norm, dist, histc,
+    histogram, bincount, cov, corrcoef, diff, count_nonzero, logsumexp, equal, allclose,
 )  # fmt: skip
 FUNCTIONS = (
     std_mean, var_mean, trapezoid, cumulative_trapezoid, searchsorted, bucketize, isin, histogramdd,

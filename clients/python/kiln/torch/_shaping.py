@@ -13,7 +13,7 @@ from kiln._rules import broadcast, normalize_axis
 from kiln._tensor import constructors
 from kiln._tensor.shapes import sizes
 from kiln.tensor import Tensor as KilnTensor
-from kiln.torch import _views
+from kiln.torch import _defaults, _views
 from kiln.torch._tensor import Tensor, adopt, convert
 
 
@@ -258,19 +258,8 @@ def slice_scatter(input: Any, src: Any, dim: int = 0, start: Optional[int] = Non
 
 def as_strided(input: Any, size: Sequence[int], stride: Sequence[int],
                storage_offset: Optional[int] = None) -> Any:
-    """Returns the elements of the base at these distances. A copy, which cannot be changed in
-    place: the base would not follow.
-    """
-    x = convert(input)
-    flat = x.reshape(-1)
-    places = np.full(tuple(size), storage_offset or 0, np.int64)
-    for axis, (count, step) in enumerate(zip(size, stride)):
-        shape = [1] * len(tuple(size))
-        shape[axis] = count
-        places = places + (np.arange(count) * step).reshape(shape)
-    result = flat[convert(places)]
-    result._is_fixed = True
-    return result
+    """Returns the elements of the base at these distances from storage_offset on, as a view."""
+    return _views.strided(convert(input), size, stride, storage_offset)
 
 
 def narrow_copy(input: Any, dim: int, start: int, length: int) -> Any:
@@ -289,7 +278,7 @@ def index_fill(input: Any, dim: int, index: Any, value: Any) -> Any:
 
 def masked_scatter(input: Any, mask: Any, source: Any) -> Any:
     """Returns a copy in which the elements where the mask is true are those of source, in order."""
-    x, mask = broadcast_tensors(input, mask)
+    x, mask = broadcast_tensors(input, _mask("masked_scatter", mask))
     flat, rows = mask.reshape(-1), convert(source).reshape(-1)
     place = (flat.long().cumsum(0) - 1).clamp(0, max(rows.numel() - 1, 0))
     chosen = rows[place].reshape(x.shape)
@@ -300,10 +289,27 @@ def masked_fill(input: Any, mask: Any, value: Any) -> Any:
     """Returns `value` where the mask is true, else the tensor's elements."""
     x = convert(input)
     if isinstance(value, KilnTensor):
+        if value.ndim:
+            raise InvalidArgument(
+                f"masked_fill with a value of shape {tuple(value.shape)}; it must have no "
+                "dimensions. torch.where() takes any shape")
         value = convert(value)._cast(x.dtype)
-    elif isinstance(value, float) and not x.dtype.is_float:
-        value = int(value)
-    return KilnTensor.masked_fill(x, convert(mask), value)
+    else:
+        value = _defaults.number_for(value, x.dtype)
+    return KilnTensor.masked_fill(x, _mask("masked_fill", mask), value)
+
+
+def masked_select(input: Any, mask: Any) -> Any:
+    """Returns the elements where the mask is true, in order."""
+    return KilnTensor.masked_select(convert(input), _mask("masked_select", mask))
+
+
+def _mask(name: str, mask: Any) -> Any:
+    """Returns a mask as a tensor; raises InvalidArgument unless it is of bools."""
+    chosen = convert(mask)
+    if chosen.dtype is not dtypes.bool_:
+        raise InvalidArgument(f"{name} with a mask of {chosen.dtype.name}; it must be bool")
+    return chosen
 
 
 def take(input: Any, index: Any) -> Any:
@@ -333,7 +339,11 @@ def index_put(input: Any, indices: Any, values: Any, accumulate: bool = False) -
 
 def nonzero(input: Any, as_tuple: bool = False) -> Any:
     """Returns the indices of elements that are not 0: rows, or a vector for each dimension."""
-    return adopt(KilnTensor.nonzero(convert(input), as_tuple))
+    x = convert(input)
+    if x.ndim:
+        return adopt(KilnTensor.nonzero(x, as_tuple))
+    found = adopt(KilnTensor.nonzero(x.reshape(1), as_tuple))
+    return found if as_tuple else found[:, :0]
 
 
 def argwhere(input: Any) -> Any:
@@ -346,6 +356,7 @@ def where(condition: Any, input: Any = None, other: Any = None) -> Any:
     chosen = convert(condition)
     if input is None:
         return nonzero(chosen, as_tuple=True)
+    _check_condition(chosen)
     if not isinstance(input, KilnTensor) and not isinstance(other, KilnTensor):
         one, two = convert(input), convert(other)
         dtype = dtypes.promote(one.dtype, two.dtype)
@@ -355,7 +366,14 @@ def where(condition: Any, input: Any = None, other: Any = None) -> Any:
 
 def where_method(self: Any, condition: Any, other: Any) -> Any:
     """Returns self where the condition is true, else other."""
-    return constructors.where(convert(condition), self, other)
+    chosen = convert(condition)
+    _check_condition(chosen)
+    return constructors.where(chosen, self, other)
+
+
+def _check_condition(chosen: Any) -> None:
+    if chosen.dtype not in (dtypes.bool_, dtypes.BY_NAME["uint8"]):
+        raise InvalidArgument(f"where with a condition of {chosen.dtype.name}; it must be bool")
 
 
 def roll(input: Any, shifts: Any, dims: Any = None) -> Any:
@@ -395,6 +413,9 @@ def sum_to_size(input: Any, *size: Any) -> Any:
 def renorm(input: Any, p: float, dim: int, maxnorm: float) -> Any:
     """Scales the entries along a dimension whose norm is above maxnorm down to it."""
     x = convert(input)
+    if p <= 0 or maxnorm < 0:
+        raise InvalidArgument(f"renorm of order {p} to {maxnorm}; the order must be above 0, and "
+                              "maxnorm not negative")
     axis = normalize_axis(dim, x.ndim)
     norms = x.norm(p, tuple(i for i in range(x.ndim) if i != axis), True)
     return x * (maxnorm / (norms + 1e-7)).where(norms > maxnorm, 1.0)
@@ -439,6 +460,22 @@ def resize_(self: Any, *size: Any, memory_format: Any = None) -> Any:
         flat = KilnTensor.pad(flat, (0, count - flat.numel()))
     self.data = KilnTensor.reshape(flat[:count], wanted)
     return self
+
+
+def scatter_add(input: Any, dim: int, index: Any, src: Any) -> Any:
+    """Returns a copy with elements added at indices along a dimension."""
+    x = convert(input)
+    if x.dtype is dtypes.bool_:
+        return scatter_add(x.byte(), dim, index, convert(src).byte()).bool()
+    return KilnTensor.scatter_add(x, dim, convert(index), convert(src))
+
+
+def index_add(input: Any, dim: int, index: Any, source: Any, *, alpha: Any = 1) -> Any:
+    """Returns a copy with entries, times alpha, added to those at indices along a dimension."""
+    x, added = convert(input), convert(source)
+    if x.dtype is dtypes.bool_:
+        return index_add(x.byte(), dim, index, added.byte()).bool()
+    return KilnTensor.index_add(x, dim, convert(index), added if alpha == 1 else added * alpha)
 
 
 def scatter(input: Any, dim: int, index: Any, src: Any = None, *, value: Any = None,
@@ -530,8 +567,9 @@ def transposed(self: Any) -> Any:
 METHODS = (
     hsplit, vsplit, dsplit, tensor_split, flip, fliplr, flipud, rot90, tile, repeat_interleave,
     diagflat, diag, diag_embed, diagonal_scatter, select_scatter, slice_scatter, as_strided,
-    narrow_copy, index_fill, masked_scatter, masked_fill, take, put, index_put, nonzero, argwhere,
-    roll, tril, triu, renorm, scatter, scatter_reduce, unique, unique_consecutive, unflatten,
+    narrow_copy, index_fill, masked_scatter, masked_fill, masked_select, take, put, index_put,
+    nonzero, argwhere, roll, tril, triu, renorm, scatter, scatter_add, index_add, scatter_reduce,
+    unique, unique_consecutive, unflatten,
 )  # fmt: skip
 FUNCTIONS = (
     cat, stack, atleast_1d, atleast_2d, atleast_3d, hstack, vstack, dstack, column_stack,

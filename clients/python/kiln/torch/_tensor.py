@@ -20,7 +20,7 @@ from kiln._tensor.base import TensorBase, wrap
 from kiln._tensor.device_transfer import beside, moved
 from kiln._tensor.indexing import index as read_index
 from kiln.tensor import Tensor as KilnTensor
-from kiln.torch import _defaults, _device, _views
+from kiln.torch import _defaults, _device, _flow, _views
 from kiln.torch._dialect import TORCH, kind
 from kiln.torch._size import Size, words
 
@@ -93,12 +93,12 @@ def from_python(value: Any) -> Any:
 class _GradFn:
     """The operation that made a tensor, as grad_fn shows it."""
 
-    def __init__(self, op: str) -> None:
-        self._op = op
+    def __init__(self, op: str, is_function: bool = False) -> None:
+        self._name = f"{op}Backward" if is_function else f"{op.title().replace('_', '')}Backward0"
 
     def name(self) -> str:
         """Returns a name such as "AddBackward0"."""
-        return f"{self._op.title().replace('_', '')}Backward0"
+        return self._name
 
     def __repr__(self) -> str:
         return f"<{self.name()}>"
@@ -141,8 +141,6 @@ class Tensor(KilnTensor):
 
     # No __slots__: PyTorch's tensors take attributes.
 
-    # A copy of elements that PyTorch would share: a change in place is refused. See _views.allow.
-    _is_fixed: bool = False
     # See _views.py; set on the instances that have views.
     _share: Optional[_views.Storage] = None
     _steps: Tuple[Any, ...] = ()
@@ -363,31 +361,33 @@ class Tensor(KilnTensor):
 
         A graph can always be differentiated again, so retain_graph has no effect.
         """
-        backward(self, gradient, create_graph, inputs)
+        backward([(self, gradient)], create_graph, inputs)
 
     def register_hook(self, hook: Callable[[Any], Any]) -> "Removable":
-        """Registers hook(gradient), called by backward() for this leaf, or for a result after
-        retain_grad(). Its result, unless None, becomes the gradient.
-
-        In PyTorch, what the hook of a result returns also flows on; that raises InvalidArgument
-        here.
+        """Registers hook(gradient), called by backward() with the gradient of this tensor. Its
+        result, unless None, becomes the gradient, also of what the tensor was computed from.
         """
         if not self.requires_grad:
             raise InvalidArgument("a hook of a tensor that does not require a gradient")
         if not self.is_leaf:
-            self.retain_grad()
-        if self._hooks is None:
-            self._hooks = {}
-        number = len(self._hooks)
-        while number in self._hooks:
+            hooks = _flow.hooks_of(self._node)
+        else:
+            if self._hooks is None:
+                self._hooks = {}
+            hooks = self._hooks
+        number = len(hooks)
+        while number in hooks:
             number += 1
-        self._hooks[number] = hook
-        return Removable(self._hooks, number)
+        hooks[number] = hook
+        return Removable(hooks, number)
 
     @property
     def grad_fn(self) -> Any:
         """The operation that made the tensor; None for a leaf."""
-        return None if self.is_leaf else _GradFn(self._node.op)
+        if self.is_leaf:
+            return None
+        function = self._node.function
+        return _GradFn(self._node.op if function is None else function.name, function is not None)
 
     @property
     def output_nr(self) -> builtins.int:
@@ -449,8 +449,8 @@ class Tensor(KilnTensor):
             value = convert(value)._cast(self.dtype)
         elif isinstance(value, (np.ndarray, list, tuple)) or _is_foreign(value):
             value = convert(value, self.dtype)
-        elif isinstance(value, builtins.float) and not self.dtype.is_float:
-            value = builtins.int(value)
+        elif isinstance(value, (builtins.int, builtins.float)):
+            value = _defaults.number_for(value, self.dtype)
         basic, indices = split_key(self, key)
         if indices is None:
             self._in_place(assigned(self, basic, value))
@@ -506,14 +506,16 @@ class Tensor(KilnTensor):
         """Fills the tensor with a number or a tensor's only element."""
         if isinstance(value, KilnTensor):
             return self.copy_(value)
-        return self.assign(value if self.dtype.is_float or not isinstance(
-            value, builtins.float) else builtins.int(value))
+        return self.assign(_defaults.number_for(value, self.dtype))
 
     def zero_(self) -> "Tensor":
         """Fills the tensor with zeros."""
         return self.assign(0)
 
-    # Reductions whose results differ from Kiln's.
+    # Comparisons and reductions whose results differ from Kiln's.
+
+    def _compared(self, name: str, other: Any) -> "KilnTensor":
+        return self._op(name, other)
 
     def _summable(self, dtype: Any = None) -> "KilnTensor":
         if dtype is not None:
@@ -677,6 +679,11 @@ def view(self: Tensor, *shape: Any) -> Tensor:
         bits: Tensor = self.bitcast(_defaults.as_dtype(shape[0]))  # type: ignore[assignment]
         return bits
     result: Tensor = self.reshape(*shape)  # type: ignore[assignment]
+    is_view = result._share is not None and result._share is self._share
+    if not is_view and all(isinstance(size, int) for size in result.shape):
+        raise InvalidArgument(
+            f"view({', '.join(map(repr, shape))}) of a tensor of shape {tuple(self.shape)} and "
+            f"stride {self.stride()}, whose elements would have to be copied; use reshape()")
     return result
 
 
@@ -707,37 +714,48 @@ for _method in (view, squeeze, chunk, split):
     setattr(Tensor, _method.__name__, _method)
 
 
-def backward(output: Tensor, gradient: Any = None, create_graph: bool = False,
+def backward(outputs: Sequence[Tuple[Tensor, Any]], create_graph: bool = False,
              inputs: Any = None) -> None:
-    """Implements Tensor.backward."""
-    upstream = None if gradient is None else convert(gradient)
-    if upstream is None and output.numel() == 1 and output._node.shape:
-        # PyTorch needs no gradient of a tensor with one element.
-        upstream = adopt(KilnTensor(np.ones(output._node.shape), output.dtype))
+    """Implements Tensor.backward, for outputs with their gradients, or None."""
     chosen = None if inputs is None else {
         id(tensor) for tensor in (inputs if isinstance(inputs, (list, tuple)) else [inputs])}
-    gradients.check_output(output, upstream)
-    found = gradients.leaves(output._node)
-    for node, tensor in found:
-        if chosen is not None and id(tensor) not in chosen:
-            continue
-        hooks = getattr(tensor, "_hooks", None)
-        with _GradientMode(create_graph):
-            slope = wrap(gradients.request(output._node, node, upstream))
-            for hook in list((hooks or {}).values()):
-                instead = hook(slope)
-                if instead is not None:
-                    if not tensor.is_leaf:
-                        raise InvalidArgument(
-                            "the hook of a result changes its gradient; only hooks of leaves can")
-                    slope = instead
+    ends = ends_of(outputs)
+    with GradientMode(create_graph):
+        flow = _flow.Flow(ends)
+        for node, tensor in _flow.leaves([end.node for end in ends]):
+            if chosen is not None and id(tensor) not in chosen:
+                continue
+            slope = hooked(tensor, flow.hooked(node))
+            if slope is None:
+                continue
             before = tensor._grad
             tensor._grad = slope if before is None else before + beside(slope, before)
             for hook in list((getattr(tensor, "_after_hooks", None) or {}).values()):
                 hook(tensor)
 
 
-class _GradientMode:
+def ends_of(outputs: Sequence[Tuple[Tensor, Any]]) -> List[_flow.End]:
+    """Returns the ends that gradients flow from, of tensors with their gradients, or None."""
+    ends = []
+    for output, gradient in outputs:
+        upstream = None if gradient is None else convert(gradient)
+        if upstream is None and output.numel() == 1 and output._node.shape:
+            # PyTorch needs no gradient of a tensor with one element.
+            upstream = adopt(KilnTensor(np.ones(output._node.shape), output.dtype))
+        gradients.check_output(output, upstream)
+        ends.append(_flow.End(output._node, upstream))
+    return ends
+
+
+def hooked(tensor: Tensor, slope: Any) -> Any:
+    """Returns the gradient of a tensor after the hooks that it has as a leaf."""
+    for hook in list((getattr(tensor, "_hooks", None) or {}).values()) if slope is not None else ():
+        instead = hook(slope)
+        slope = slope if instead is None else instead
+    return slope
+
+
+class GradientMode:
     """Switches gradients on or off."""
 
     def __init__(self, wanted: bool) -> None:

@@ -10,16 +10,20 @@ A tensor without views has no Storage and costs nothing.
 import weakref
 from typing import Any, List, NamedTuple, Optional, Sequence, Tuple
 
+import numpy as np
+
 from kiln._basics.errors import InvalidArgument
 from kiln._graph import node as _node
 from kiln._graph.node import Node, make, mode
-from kiln._tensor.base import TensorBase, wrap
+from kiln._tensor.base import TensorBase, constant, wrap
 from kiln._tensor.constructors import filled, iota
 
 # Ops whose result is a view of their only operand, if its elements are regularly spaced.
 _VIEW_OPS = frozenset(
     ("reshape", "permute", "expand", "shrink", "pad", "flip", "diagonal", "window", "detach"))
 _DETACH = ("detach", ())
+# A step that reads the whole base, as the only one after _DETACH.
+_STRIDED = "as_strided"
 _ALIVE_AT_FIRST = 8
 
 # The slot that the property `_node` of kiln.torch's tensors reads.
@@ -105,10 +109,46 @@ def link(base: Any, result: Any, steps: Tuple[Step, ...]) -> Any:
     if share is None:
         share = base._share = Storage(base)
     result._share, result._steps, result._seen = share, (*base._steps, *steps), share.version
-    if base._is_fixed:
-        result._is_fixed = True
     share.add(result)
     return result
+
+
+def strided(tensor: Any, size: Sequence[int], stride: Sequence[int],
+            offset: Optional[int]) -> Any:
+    """Returns the elements of `tensor`'s base at these distances from `offset` on, as a view. The
+    offset is that of `tensor` by default. Raises InvalidArgument if some are not in the base.
+    """
+    if offset is None:
+        offset = layout(tensor).offset
+    places = _places(size, stride, offset)
+    count = _product(_base_shape(tensor))
+    if places.size and not 0 <= places.min() <= places.max() < count:
+        raise InvalidArgument(
+            f"as_strided of size {tuple(size)}, stride {tuple(stride)} and offset {offset}, which "
+            f"reaches from {places.min()} to {places.max()}; there are {count} elements")
+    step = (_STRIDED, (("size", tuple(size)), ("stride", tuple(stride)), ("offset", offset)))
+    share = tensor._share
+    if share is None:
+        share = tensor._share = Storage(tensor)
+    steps = (_DETACH, step) if _DETACH in tensor._steps else (step,)
+    tensor._node  # noqa: B018, which makes a changed value the base's
+    result: Any = wrap(_replayed(share.node, steps)[-1])
+    result._share, result._steps, result._seen = share, steps, share.version
+    share.add(result)
+    return result
+
+
+def _places(size: Sequence[int], stride: Sequence[int], offset: int) -> Any:
+    """Returns where in the base the elements of a strided view are."""
+    if len(size) != len(stride) or any(length < 0 for length in size):
+        raise InvalidArgument(
+            f"as_strided of size {tuple(size)} and stride {tuple(stride)}; they must be of one "
+            "length, and sizes not negative")
+    places = np.full(tuple(size), offset, np.int64)
+    for axis, (length, step) in enumerate(zip(size, stride)):
+        places += (np.arange(length) * step).reshape([-1 if i == axis else 1
+                                                      for i in range(len(size))])
+    return places
 
 
 def refresh(tensor: Any) -> None:
@@ -130,10 +170,6 @@ def allow(tensor: Any, tracked: bool) -> None:
     """Raises InvalidArgument if others that share the value cannot follow a change of `tensor`, to
     a value that gradients flow through (`tracked`) or not.
     """
-    if tensor._is_fixed:
-        raise InvalidArgument(
-            "a change in place of as_strided(), whose result is a copy here, would not reach its "
-            "base; clone() it first, or use as_strided_scatter()")
     share = tensor._share
     others = share.others(tensor) if share is not None else []
     if not others:
@@ -178,9 +214,18 @@ def _replayed(node: Node, steps: Sequence[Step]) -> List[Node]:
     """Returns the value of the base, and the result of each step."""
     found = [node]
     for step in steps:
-        node = _node.alias(node) if step is _DETACH else make(step[0], (node,), step[1])
+        node = _node.alias(node) if step is _DETACH else _applied(*step, node)
         found.append(node)
     return found
+
+
+def _applied(op: str, attributes: Any, node: Node) -> Node:
+    """Returns the result of a step."""
+    if op != _STRIDED:
+        return make(op, (node,), attributes)
+    places = _places(*[value for _, value in attributes])
+    flat = make("reshape", (node,), (("shape", (_product(node.shape),)),))
+    return make("gather", (flat, constant(places)._node), (("axis", 0),))
 
 
 def _unapplied(op: str, attributes: Any, before: Node, new: Node) -> Node:
@@ -217,9 +262,15 @@ def _unapplied(op: str, attributes: Any, before: Node, new: Node) -> Node:
         padding = (("padding", tuple(pads)),)
         inside = make("pad", (filled(new.shape, True)._node,), padding)
         return make("where", (inside, make("pad", (new,), padding), before))
+    if op == _STRIDED:
+        written_to = _places(**attributes)
+        if np.unique(written_to).size != written_to.size:
+            raise InvalidArgument(
+                f"a change in place of as_strided() with size {attributes['size']} and stride "
+                f"{attributes['stride']}, of which several elements are one; clone() it first")
     count = (_product(before.shape),)
     places = make("reshape", (iota(count)._node,), (("shape", before.shape),))
-    read = make(op, (places,), tuple(attributes.items()))
+    read = _applied(op, tuple(attributes.items()), places)
     flat = (("shape", (_product(read.shape),)),)
     written = make("scatter", (
         make("reshape", (before,), (("shape", count),)), make("reshape", (read,), flat),
@@ -295,6 +346,8 @@ def layout_of(shape: Tuple[int, ...], steps: Sequence[Step]) -> Optional[Layout]
             step = strides[one] + strides[other]
             strides = (*[strides[axis] for axis in rest], step)
             shape = (*[shape[axis] for axis in rest], length)
+        elif op == _STRIDED:
+            shape, strides, offset = (value for _, value in given)
         elif op == "window":
             axis, size, step = attributes["axis"], attributes["size"], attributes["stride"]
             strides = (*strides[:axis], strides[axis] * step, *strides[axis + 1:], strides[axis])

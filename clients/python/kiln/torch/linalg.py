@@ -11,6 +11,7 @@ from kiln._basics.errors import InvalidArgument
 from kiln.tensor import Tensor as KilnTensor
 from kiln.torch import _creation, _defaults, _products, _reducing
 from kiln.torch._functions import with_out
+from kiln.torch._scalars import as_rows
 from kiln.torch._tensor import adopt, convert
 
 
@@ -188,10 +189,11 @@ def matrix_power(A: Any, n: int) -> Any:
     return factorization.matrix_power(convert(A), n)
 
 
+@as_rows
 def vector_norm(x: Any, ord: float = 2, dim: Any = None, keepdim: bool = False, *,
                 dtype: Any = None) -> Any:
     """Returns the vector norm of an order."""
-    return _reducing.norm(x, float(ord), dim, keepdim, dtype)
+    return _reducing.norm(convert(x), float(ord), dim, keepdim, dtype)
 
 
 def matrix_norm(A: Any, ord: Any = "fro", dim: Any = (-2, -1), keepdim: bool = False, *,

@@ -11,7 +11,6 @@ import kiln.torch
 NAMES = json.loads((pathlib.Path(__file__).resolve().parent / "names.json").read_text())
 REASONS = {
     "no incomplete gamma function": "igamma igamma_ igammac igammac_",
-    "Kiln's values have no strides: `as_strided` returns a copy": "as_strided_",
     "LAPACK's own forms of factorizations": "geqrf ormqr ldl_factor ldl_factor_ex ldl_solve lobpcg",
     "the matrix is not checked: a failed factorization has NaN": "LinAlgError",
     "use `norm`": "frobenius_norm",
@@ -20,7 +19,15 @@ REASONS = {
     "ragged groups of matrix products": "grouped_mm",
     "only in two dimensions": "grid_sampler_3d",
     "not yet": "Muon parametrizations parametrize embedding_renorm_ feature_alpha_dropout_ feature_dropout_ "
-               "choose_qparams_optimized",
+               "choose_qparams_optimized debug_unwrap rearrange replace_all_batch_norm_modules_",
+    "not yet: transforms and rarer distributions":
+        "AbsTransform AffineTransform CatTransform Cauchy ComposeTransform ContinuousBernoulli CorrCholeskyTransform "
+        "CumulativeDistributionTransform ExpTransform FisherSnedecor GeneralizedPareto Gumbel HalfCauchy HalfNormal "
+        "IndependentTransform InverseGamma Kumaraswamy LKJCholesky LogisticNormal LowRankMultivariateNormal "
+        "LowerCholeskyTransform MixtureSameFamily Multinomial NegativeBinomial OneHotCategoricalStraightThrough Pareto "
+        "PositiveDefiniteTransform PowerTransform RelaxedBernoulli RelaxedOneHotCategorical ReshapeTransform SigmoidTransform "
+        "SoftmaxTransform SoftplusTransform StackTransform StickBreakingTransform StudentT TanhTransform Transform "
+        "TransformedDistribution VonMises Weibull Wishart biject_to identity_transform transform_to",
 }
 
 

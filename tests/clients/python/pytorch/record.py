@@ -18,6 +18,9 @@ import torch
 HERE = pathlib.Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE))
 import torch_cases  # noqa: E402
+import torch_distributions  # noqa: E402
+import torch_edges  # noqa: E402
+import torch_functions  # noqa: E402
 
 warnings.simplefilter("ignore")
 
@@ -37,6 +40,37 @@ def record_values():
             arrays[f"{len(counts) - 1}.{i}"] = array
     arrays["expressions"] = np.asarray(json.dumps(counts))
     np.savez_compressed(HERE / "recorded.npz", **arrays)
+
+
+def record_edges():
+    """Writes recorded_edges.npz: the values of torch_edges.py. Raises if PyTorch accepts a refused expression."""
+    arrays, counts = {}, {}
+    for number, expression in enumerate(torch_edges.expressions()):
+        found = torch_cases.flat(eval(expression, torch_edges.names(torch)))
+        counts[expression] = len(found)
+        for i, array in enumerate(found):
+            arrays[f"{number}.{i}"] = array
+    for expression in torch_edges.refused():
+        try:
+            value = torch_cases.flat(eval(expression, torch_edges.names(torch)))
+        except Exception:
+            continue
+        raise ValueError(f"PyTorch computes {expression}: {value}")
+    arrays["expressions"] = np.asarray(json.dumps([counts, torch_edges.refused()]))
+    np.savez_compressed(HERE / "recorded_edges.npz", **arrays)
+
+
+def record_functions():
+    """Writes recorded_functions.npz: the results of torch_functions.py and torch_distributions.py."""
+    arrays, counts = {}, {}
+    for module in (torch_functions, torch_distributions):
+        for name, case in module.cases(torch).items():
+            found = torch_cases.flat(case())
+            counts[f"{module.__name__}/{name}"] = len(found)
+            for i, array in enumerate(found):
+                arrays[f"{len(counts) - 1}.{i}"] = array
+    arrays["cases"] = np.asarray(json.dumps(counts))
+    np.savez_compressed(HERE / "recorded_functions.npz", **arrays)
 
 
 # Names that have nothing to do with dense tensors of real numbers: reasons, and patterns of names.
@@ -95,9 +129,12 @@ def record_names():
         "torch.optim": sorted(name for name in torch.optim.__all__ if name[0].isupper()),
         "torch.optim.lr_scheduler": sorted(torch.optim.lr_scheduler.__all__),
         "torch.linalg": public(torch.linalg),
+        "torch.func": torch.func.__all__,
+        "torch.autograd.functional": torch.autograd.functional.__all__,
+        "torch.distributions": torch.distributions.__all__,
         "torch.utils.data": sorted(name for name in torch.utils.data.__all__ if not name.startswith("_")),
     }
-    own = ("torch.nn", "torch.linalg", "torch.nn.init", "torch.optim", "torch.nn.utils")
+    own = ("torch.nn", "torch.linalg", "torch.nn.init", "torch.optim", "torch.nn.utils", "torch.distributions")
     lines = []
     for space, names in spaces.items():
         kept = [name for name in sorted(set(names)) if not outside(name) or (
@@ -146,5 +183,5 @@ def record_checkpoint():
 
 if __name__ == "__main__":
     torch.set_num_threads(1)
-    for part in sys.argv[1:] or ("values", "names", "losses", "checkpoint"):
+    for part in sys.argv[1:] or ("values", "edges", "functions", "names", "losses", "checkpoint"):
         globals()[f"record_{part}"]()

@@ -2,11 +2,16 @@
 
 from typing import Any, List, Optional, Tuple
 
-from kiln import autograd as _autograd
+from kiln._basics.errors import InvalidArgument
 from kiln._graph.gradient_mode import enable_grad, no_grad
-from kiln.torch import _creation
+from kiln.torch import _creation, _shaping
+from kiln.torch._flow import Flow
 from kiln.torch._grad import inference_mode, set_grad_enabled
+from kiln.torch._tensor import GradientMode, ends_of, hooked
 from kiln.torch._tensor import backward as _backward
+from kiln.torch.autograd import functional
+from kiln.torch.autograd.function import Function
+from kiln.torch.autograd.gradcheck import gradcheck, gradgradcheck
 
 
 def Variable(data: Any, requires_grad: bool = False, volatile: bool = False) -> Any:  # noqa: N802
@@ -22,10 +27,15 @@ def _listed(value: Any) -> List[Any]:
 def backward(tensors: Any, grad_tensors: Any = None, retain_graph: Optional[bool] = None,
              create_graph: bool = False, grad_variables: Any = None, inputs: Any = None) -> None:
     """Adds the gradients of several tensors to the grad of every leaf."""
-    ends = _listed(tensors)
-    seeds = [None] * len(ends) if grad_tensors is None else _listed(grad_tensors)
-    for end, seed in zip(ends, seeds):
-        _backward(end, seed, create_graph, inputs)
+    _backward(_with_seeds(tensors, grad_tensors), create_graph, inputs)
+
+
+def _with_seeds(outputs: Any, grad_outputs: Any) -> List[Tuple[Any, Any]]:
+    ends = _listed(outputs)
+    seeds = [None] * len(ends) if grad_outputs is None else _listed(grad_outputs)
+    if len(seeds) != len(ends):
+        raise InvalidArgument(f"{len(seeds)} gradients for {len(ends)} outputs")
+    return list(zip(ends, seeds))
 
 
 def grad(outputs: Any, inputs: Any, grad_outputs: Any = None, retain_graph: Optional[bool] = None,
@@ -33,16 +43,27 @@ def grad(outputs: Any, inputs: Any, grad_outputs: Any = None, retain_graph: Opti
          allow_unused: Optional[bool] = None, is_grads_batched: bool = False,
          materialize_grads: bool = False) -> Tuple[Any, ...]:
     """Returns the gradients of outputs with respect to inputs, summed over the outputs."""
-    ends, starts = _listed(outputs), _listed(inputs)
-    seeds = [None] * len(ends) if grad_outputs is None else _listed(grad_outputs)
-    seeds = [_creation.ones_like(end) if seed is None and end.ndim and end.numel() == 1 else seed
-             for end, seed in zip(ends, seeds)]
-    found = _autograd.grad(ends, starts, seeds, retain_graph, create_graph,
-                           bool(allow_unused) or materialize_grads)
-    if not materialize_grads:
-        return tuple(found)
-    return tuple(_creation.zeros_like(start) if slope is None else slope
-                 for slope, start in zip(found, starts))
+    pairs, starts = _with_seeds(outputs, grad_outputs), _listed(inputs)
+    if is_grads_batched:
+        rows = [grad([end for end, _ in pairs], starts, [seed[i] for _, seed in pairs], None,
+                     create_graph, True, allow_unused, False, materialize_grads)
+                for i in range(len(pairs[0][1]))]
+        return tuple(None if parts[0] is None else _shaping.stack(parts) for parts in zip(*rows))
+    found: List[Any] = []
+    ends = ends_of(pairs)
+    with GradientMode(create_graph):
+        flow = Flow(ends)
+        for place, start in enumerate(starts):
+            slope = hooked(start, flow.slope(start._node))
+            if slope is None and materialize_grads:
+                slope = _creation.zeros_like(start)
+            elif slope is None and not allow_unused:
+                raise InvalidArgument(
+                    f"no output depends on input {place}, of shape {tuple(start.shape)}; give an "
+                    "input that requires a gradient and that the outputs were computed from, or "
+                    "allow_unused=True for None in its place")
+            found.append(slope)
+    return tuple(found)
 
 
 class detect_anomaly:  # noqa: N801
@@ -63,6 +84,7 @@ def set_detect_anomaly(mode: bool, check_nan: bool = True) -> None:
 
 
 __all__ = [
-    "Variable", "backward", "detect_anomaly", "enable_grad", "grad", "inference_mode", "no_grad",
-    "set_detect_anomaly", "set_grad_enabled",
-]
+    "Function", "Variable", "backward", "detect_anomaly", "enable_grad", "functional", "grad",
+    "gradcheck", "gradgradcheck", "inference_mode", "no_grad", "set_detect_anomaly",
+    "set_grad_enabled",
+]  # fmt: skip

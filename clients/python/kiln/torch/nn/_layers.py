@@ -199,6 +199,65 @@ LAYERS["Embedding"].max_norm = None
 LAYERS["Embedding"].scale_grad_by_freq = LAYERS["Embedding"].sparse = False
 
 
+# Layers that compute functions of torch.nn.functional, and the attributes that are their options.
+_COMPUTED_BY: Dict[str, Tuple[Any, Tuple[str, ...]]] = {
+    "BCELoss": (F.binary_cross_entropy, ("weight", "reduction")),
+    "SmoothL1Loss": (F.smooth_l1_loss, ("reduction", "beta")),
+    "TripletMarginLoss": (F.triplet_margin_loss, ("margin", "p", "eps", "swap", "reduction")),
+    "HingeEmbeddingLoss": (F.hinge_embedding_loss, ("margin", "reduction")),
+    "MarginRankingLoss": (F.margin_ranking_loss, ("margin", "reduction")),
+    "GaussianNLLLoss": (F.gaussian_nll_loss, ("full", "eps", "reduction")),
+    "CosineSimilarity": (F.cosine_similarity, ("dim", "eps")),
+    "PairwiseDistance": (F.pairwise_distance, ("p", "eps", "keepdim")),
+    "Hardtanh": (F.hardtanh, ("min_val", "max_val")),
+    "Softplus": (F.softplus, ("beta", "threshold")),
+    "RReLU": (F.rrelu, ("lower", "upper", "training")),
+    "AlphaDropout": (F.alpha_dropout, ("p", "training")),
+    "GroupNorm": (F.group_norm, ("num_groups", "weight", "bias", "eps")),
+    "LocalResponseNorm": (F.local_response_norm, ("size", "alpha", "beta", "k")),
+}
+
+
+def _computing(function: Any, options: Sequence[str]) -> Any:
+    def forward(self: Any, *inputs: Any, **named: Any) -> Any:
+        return function(*inputs, **named, **{option: getattr(self, option) for option in options})
+
+    forward.__doc__ = function.__doc__
+    return forward
+
+
+for _name, (_function, _options) in _COMPUTED_BY.items():
+    LAYERS[_name].forward = _computing(_function, _options)
+
+
+def _along_dim(function: Any) -> Any:
+    def forward(self: Any, input: Any) -> Any:
+        args, options = self._arguments()
+        given = args[0] if args else options.get("dim")
+        return function(input, None if given is None else self.dim)
+
+    forward.__doc__ = function.__doc__
+    return forward
+
+
+for _name, _function in (("Softmax", F.softmax), ("Softmin", F.softmin),
+                         ("LogSoftmax", F.log_softmax)):
+    LAYERS[_name].forward = _along_dim(_function)
+
+_plain_instance_norm = LAYERS["InstanceNorm1d"].forward
+
+
+def _instance_norm(self: Any, input: Any) -> Any:
+    """Normalizes each channel of each image by its mean and standard deviation."""
+    if self.training or self.running_mean is None:
+        F.require_several_places(input if input.ndim > self._ranks[0] - 1 else input.unsqueeze(0))
+    return _plain_instance_norm(self, input)
+
+
+for _name in ("InstanceNorm1d", "InstanceNorm2d", "InstanceNorm3d"):
+    LAYERS[_name].forward = _instance_norm
+
+
 def _flatten_parameters(self: Any) -> None:
     """Does nothing: Kiln has no separate layout of weights."""
 

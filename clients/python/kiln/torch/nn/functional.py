@@ -8,6 +8,7 @@ import numpy as np
 from kiln import functional as _f
 from kiln._basics import dtypes as _dtypes
 from kiln._basics.errors import InvalidArgument
+from kiln._tensor.selection import required
 from kiln.functional import (  # those whose arguments are PyTorch's
     adaptive_avg_pool1d,
     adaptive_avg_pool2d,
@@ -15,7 +16,6 @@ from kiln.functional import (  # those whose arguments are PyTorch's
     avg_pool1d,
     avg_pool2d,
     avg_pool3d,
-    batch_norm,
     bilinear,
     channel_shuffle,
     conv1d,
@@ -24,33 +24,29 @@ from kiln.functional import (  # those whose arguments are PyTorch's
     conv_transpose1d,
     conv_transpose2d,
     conv_transpose3d,
-    cosine_similarity,
     fold,
     gelu,
     glu,
-    group_norm,
     hardshrink,
-    instance_norm,
     layer_norm,
     linear,
-    local_response_norm,
     logsigmoid,
     lp_pool1d,
     lp_pool2d,
     lp_pool3d,
-    pairwise_distance,
     pixel_shuffle,
     pixel_unshuffle,
     prelu,
     scaled_dot_product_attention,
-    softplus,
     softshrink,
     softsign,
     tanhshrink,
     unfold,
 )
 from kiln.functional._arguments import spread as _spread
+from kiln.tensor import Tensor as KilnTensor
 from kiln.torch import _creation, _pointwise, _products, _shaping
+from kiln.torch._scalars import as_rows
 from kiln.torch._tensor import convert
 
 native_channel_shuffle = channel_shuffle
@@ -78,8 +74,27 @@ elu = _activation("elu", _f.elu, "alpha")
 selu = _activation("selu", _f.selu)
 celu = _activation("celu", _f.celu, "alpha")
 leaky_relu = _activation("leaky_relu", _f.leaky_relu, "negative_slope")
-rrelu = _activation("rrelu", _f.rrelu, "lower", "upper", "training")
-hardtanh = _activation("hardtanh", _f.hardtanh, "min_val", "max_val")
+
+
+def _rrelu(input: Any, lower: float = 1.0 / 8, upper: float = 1.0 / 3,
+           training: bool = False) -> Any:
+    """leaky_relu with a slope drawn between the bounds in training, otherwise with their mean."""
+    if lower > upper:
+        raise InvalidArgument(f"rrelu between {lower} and {upper}; lower must not be above upper")
+    return _f.rrelu(input, lower, upper, training)
+
+
+rrelu = _activation("rrelu", _rrelu, "lower", "upper", "training")
+
+
+def _hardtanh(input: Any, min_val: float = -1.0, max_val: float = 1.0) -> Any:
+    """Limits x to [min_val, max_val]."""
+    if min_val == max_val:
+        return input.clamp(min_val, max_val)
+    return _f.hardtanh(input, min_val, max_val)
+
+
+hardtanh = _activation("hardtanh", _hardtanh, "min_val", "max_val")
 hardswish = _activation("hardswish", _f.hardswish)
 hardsigmoid = _activation("hardsigmoid", _f.hardsigmoid)
 silu = _activation("silu", _f.silu)
@@ -112,11 +127,20 @@ def tanh(input: Any) -> Any:
     return convert(input).tanh()
 
 
+def softplus(input: Any, beta: float = 1.0, threshold: float = 20.0) -> Any:
+    """log(1 + exp(beta * x)) / beta; x where beta * x is above threshold."""
+    x = convert(input)
+    if beta > 0:
+        return _f.softplus(x, beta, threshold)
+    return x.where(x * beta > threshold, (x * beta).exp().log1p() / beta)
+
+
 def softmin(input: Any, dim: Optional[int] = None, dtype: Any = None) -> Any:
     """The softmax of -x."""
     return softmax(-convert(input), dim, dtype)
 
 
+@as_rows
 def gumbel_softmax(logits: Any, tau: float = 1, hard: bool = False, eps: float = 1e-10,
                    dim: int = -1) -> Any:
     """Returns the softmax of logits plus Gumbel noise; one-hot if `hard`."""
@@ -150,7 +174,14 @@ dropout = _dropping("dropout", _f.dropout, True)
 dropout1d = _dropping("dropout1d", _f.dropout1d, True)
 dropout2d = _dropping("dropout2d", _f.dropout2d, True)
 dropout3d = _dropping("dropout3d", _f.dropout3d, True)
-alpha_dropout = _dropping("alpha_dropout", _f.alpha_dropout, False)
+
+
+def _alpha_dropout(input: Any, p: float, training: bool) -> Any:
+    """dropout that keeps the mean and the variance of selu's results."""
+    return input * 0 if training and p == 1 else _f.alpha_dropout(input, p, training)
+
+
+alpha_dropout = _dropping("alpha_dropout", _alpha_dropout, False)
 feature_alpha_dropout = _dropping("feature_alpha_dropout", _feature_alpha, False)
 
 
@@ -160,12 +191,82 @@ def rms_norm(input: Any, normalized_shape: Sequence[int], weight: Any = None,
     return _f.rms_norm(convert(input), tuple(normalized_shape), weight, eps)
 
 
+@as_rows
 def normalize(input: Any, p: float = 2.0, dim: Any = 1, eps: float = 1e-12, out: Any = None) -> Any:
     """Divides by the p-norm along a dimension, or by eps if that is larger."""
     x = convert(input)
-    result = _f.normalize(x, p, dim, eps) if isinstance(dim, int) else (
+    result = _f.normalize(x, p, dim, eps) if isinstance(dim, int) and p > 0 else (
         x / x.norm(p, dim, True).clamp(min=eps))
     return result if out is None else out.copy_(result)
+
+
+def batch_norm(input: Any, running_mean: Any, running_var: Any, weight: Any = None,
+               bias: Any = None, training: bool = False, momentum: float = 0.1,
+               eps: float = 1e-5) -> Any:
+    """(x - mean) / sqrt(var + eps) * weight + bias for each channel (dimension 1)."""
+    if training and eps <= 0:
+        raise InvalidArgument(f"batch_norm in training with an eps of {eps}; it must be above 0")
+    return _f.batch_norm(convert(input), running_mean, running_var, weight, bias, training,
+                         momentum, eps)
+
+
+def instance_norm(input: Any, running_mean: Any = None, running_var: Any = None,
+                  weight: Any = None, bias: Any = None, use_input_stats: bool = True,
+                  momentum: float = 0.1, eps: float = 1e-5) -> Any:
+    """Normalizes each channel of each image by its mean and standard deviation."""
+    x = convert(input)
+    if use_input_stats:
+        require_several_places(x)
+    return _f.instance_norm(x, running_mean, running_var, weight, bias, use_input_stats, momentum,
+                            eps)
+
+
+def require_several_places(x: Any) -> None:
+    """Raises InvalidArgument if an image has only one spatial element."""
+    if math.prod(x.shape[2:]) == 1:
+        raise InvalidArgument(
+            f"instance_norm in training of shape {tuple(x.shape)}; it needs more than one spatial "
+            "element")
+
+
+def group_norm(input: Any, num_groups: int, weight: Any = None, bias: Any = None,
+               eps: float = 1e-5) -> Any:
+    """Normalizes each group of channels by its mean and standard deviation."""
+    x = convert(input)
+    require_several_in_group(x, num_groups)
+    return _f.group_norm(x, num_groups, weight, bias, eps)
+
+
+def require_several_in_group(x: Any, groups: int) -> None:
+    """Raises InvalidArgument if there is one image, with one value per group."""
+    if x.ndim > 1 and x.numel() == groups:
+        raise InvalidArgument(
+            f"group_norm of shape {tuple(x.shape)} in {groups} groups; it needs more than one "
+            "value a group")
+
+
+def local_response_norm(input: Any, size: int, alpha: float = 1e-4, beta: float = 0.75,
+                        k: float = 1.0) -> Any:
+    """x / (k + alpha * the mean of x² over size neighbouring channels) to the power beta."""
+    x = convert(input)
+    if x.ndim < 3:
+        raise InvalidArgument(
+            f"local_response_norm of shape {tuple(x.shape)}; it must have at least 3 dimensions")
+    return _f.local_response_norm(x, size, alpha, beta, k)
+
+
+@as_rows
+def cosine_similarity(x1: Any, x2: Any, dim: int = 1, eps: float = 1e-8) -> Any:
+    """The cosine of the angle between vectors along dim; norms below eps count as eps."""
+    return _f.cosine_similarity(convert(x1), convert(x2), dim, eps)
+
+
+def pairwise_distance(x1: Any, x2: Any, p: float = 2.0, eps: float = 1e-6,
+                      keepdim: bool = False) -> Any:
+    """The p-norm of x1 - x2 + eps along the last dimension."""
+    if p > 0:
+        return _f.pairwise_distance(convert(x1), convert(x2), p, eps, keepdim)
+    return (convert(x1) - x2 + eps).norm(p, -1, keepdim)
 
 
 def embedding(input: Any, weight: Any, padding_idx: Optional[int] = None,
@@ -289,20 +390,64 @@ def _weighted(function: Callable[..., Any]) -> Callable[..., Any]:
 
 mse_loss = _plain_loss("mse_loss", _weighted(_f.mse_loss), 2, after=("weight",))
 l1_loss = _plain_loss("l1_loss", _weighted(_f.l1_loss), 2, after=("weight",))
-smooth_l1_loss = _plain_loss("smooth_l1_loss", _weighted(_f.smooth_l1_loss), 2, after=("beta",))
-binary_cross_entropy = _plain_loss("binary_cross_entropy", _f.binary_cross_entropy, 2, "weight")
+
+
+def _smooth_l1(input: Any, target: Any, reduction: str = "mean", beta: float = 1.0) -> Any:
+    """d² / (2 * beta) where d = |input - target| is below beta, d - beta / 2 elsewhere."""
+    if beta == 0:
+        return _f.l1_loss(input, target, reduction)
+    return _f.smooth_l1_loss(input, target, reduction, beta)
+
+
+def _binary_cross_entropy(input: Any, target: Any, weight: Any = None,
+                          reduction: str = "mean") -> Any:
+    """-log of the probability that input, in [0, 1], assigns to target."""
+    # A probability of 0 or 1 that is right gets no gradient.
+    right = (input == target) & ((input == 0) | (input == 1))
+    result = _f.binary_cross_entropy(input.detach().where(right, input), target, weight, reduction)
+    refused = ~((input >= 0) & (input <= 1)) | ~((target >= 0) & (target <= 1))
+    return required(result, refused, "binary_cross_entropy",
+                    "all elements of input and target must be in [0, 1]")
+
+
+smooth_l1_loss = _plain_loss("smooth_l1_loss", _weighted(_smooth_l1), 2, after=("beta",))
+binary_cross_entropy = _plain_loss("binary_cross_entropy", _binary_cross_entropy, 2, "weight")
 binary_cross_entropy_with_logits = _plain_loss(
     "binary_cross_entropy_with_logits", _f.binary_cross_entropy_with_logits, 2, "weight",
     after=("pos_weight",))
 kl_div = _plain_loss("kl_div", _f.kl_div, 2, after=("log_target",))
-hinge_embedding_loss = _plain_loss("hinge_embedding_loss", _f.hinge_embedding_loss, 2, "margin")
+
+
+def _hinge_embedding(input: Any, target: Any, margin: float = 1.0, reduction: str = "mean") -> Any:
+    """x where target is 1, max(0, margin - x) where it is -1."""
+    beyond = (margin - input).clamp(min=0)
+    return _reduced(input.where(target == 1, 0.0) + beyond.where(target == -1, 0.0), reduction)
+
+
+def _margin_ranking(input1: Any, input2: Any, target: Any, margin: float = 0.0,
+                    reduction: str = "mean") -> Any:
+    """max(0, -target (input1 - input2) + margin)."""
+    return _reduced((-target * (input1 - input2) + margin).clamp(min=0), reduction)
+
+
+hinge_embedding_loss = _plain_loss("hinge_embedding_loss", _hinge_embedding, 2, "margin")
 soft_margin_loss = _plain_loss("soft_margin_loss", _f.soft_margin_loss, 2)
 multilabel_soft_margin_loss = _plain_loss(
     "multilabel_soft_margin_loss", _f.multilabel_soft_margin_loss, 2, "weight")
 cosine_embedding_loss = _plain_loss("cosine_embedding_loss", _f.cosine_embedding_loss, 3, "margin")
-margin_ranking_loss = _plain_loss("margin_ranking_loss", _f.margin_ranking_loss, 3, "margin")
+margin_ranking_loss = _plain_loss("margin_ranking_loss", _margin_ranking, 3, "margin")
+
+
+def _triplet_margin(anchor: Any, positive: Any, negative: Any, margin: float = 1.0, p: float = 2.0,
+                    eps: float = 1e-6, swap: bool = False, reduction: str = "mean") -> Any:
+    """max(0, d(anchor, positive) - d(anchor, negative) + margin), with d the p-norm."""
+    if margin <= 0:
+        raise InvalidArgument(f"triplet_margin_loss with a margin of {margin}; it must be above 0")
+    return _f.triplet_margin_loss(anchor, positive, negative, margin, p, eps, swap, reduction)
+
+
 triplet_margin_loss = _plain_loss(
-    "triplet_margin_loss", _f.triplet_margin_loss, 3, "margin", "p", "eps", "swap")
+    "triplet_margin_loss", _triplet_margin, 3, "margin", "p", "eps", "swap")
 
 
 def huber_loss(input: Any, target: Any, reduction: str = "mean", delta: float = 1.0,
@@ -314,7 +459,10 @@ def huber_loss(input: Any, target: Any, reduction: str = "mean", delta: float = 
 def gaussian_nll_loss(input: Any, target: Any, var: Any, full: bool = False, eps: float = 1e-6,
                       reduction: str = "mean") -> Any:
     """-log of target's density under a normal distribution of mean input and variance var."""
-    return _f.gaussian_nll_loss(convert(input), convert(target), var, full, eps, reduction)
+    if not isinstance(var, KilnTensor):
+        var = convert(input) * 0 + var
+    result = _f.gaussian_nll_loss(convert(input), convert(target), var, full, eps, reduction)
+    return required(result, var < 0, "gaussian_nll_loss", "var must not be negative")
 
 
 def poisson_nll_loss(input: Any, target: Any, log_input: bool = True, full: bool = False,
@@ -326,6 +474,8 @@ def poisson_nll_loss(input: Any, target: Any, log_input: bool = True, full: bool
 
 
 def _reduced(each: Any, reduction: str) -> Any:
+    if reduction not in ("none", "mean", "sum"):
+        raise InvalidArgument(f'reduction {reduction!r}; it must be "none", "mean" or "sum"')
     if reduction == "none":
         return each
     return each.mean() if reduction == "mean" else each.sum()
