@@ -382,6 +382,24 @@ def test_sizes_that_are_linear_in_pieces_have_a_program_for_each(shape, compiled
     assert compiled() <= 5
 
 
+@pytest.mark.parametrize("function", [
+    lambda F, x: F.max_pool2d(x, 2),
+    lambda F, x: F.conv2d(x, kiln.ones(4, 3, 3, 3), stride=2, padding=1),
+    lambda F, x: F.avg_pool2d(F.max_pool2d(x, 2).relu(), 2),
+], ids=["pool", "convolution", "two_pools"])  # fmt: skip
+@pytest.mark.parametrize(("sizes", "programs"), [(range(8, 101, 4), 2), (range(8, 44), 5)], ids=["even", "all"])
+def test_images_under_windows_that_are_apart(function, sizes, programs, compiled):
+    """Sizes with one remainder share a program."""
+    x = normal(2, 3, 108, 108)
+    w = kiln.tensor(x).realize()
+    got = [function(kiln.nn.functional, w[:, :, :size, : size + 8]).numpy() for size in sizes]
+    assert compiled() <= programs
+    for place in (0, 1, 2, -1):
+        size = sizes[place]
+        alone = kiln.jit(lambda size=size: function(kiln.nn.functional, w[:, :, :size, : size + 8]))()
+        np.testing.assert_allclose(got[place], alone.numpy(), rtol=1e-4, atol=1e-4, err_msg=str(size))
+
+
 @pytest.mark.parametrize("dtype", ["float16", "float32", "float64", "int8", "int64", "uint64"])
 @pytest.mark.parametrize("kind", [int, float])
 def test_numbers_of_each_type_beside_each_dtype(dtype, kind, compiled):

@@ -10,6 +10,9 @@ _CHEAP_ELEMENTS = 1 << 22
 # How far the bounds of a variable that is no size reach beyond the values seen. Bounds that span
 # more than 1,024 values would be several programs.
 _REACH_OF_AMOUNTS = 384
+# If sizes are not linear this far around the last value, steps of up to that are tried.
+_PIECE_MIN = 8
+_STEP_MAX = 32
 
 # Returns all shapes at some values of the variables, or None if one is not legal.
 _ShapesAt = Callable[[List[int]], Optional[List[Tuple[int, ...]]]]
@@ -62,6 +65,27 @@ class Bounds:
         """Returns whether a variable at this value, the others as seen last, makes more work."""
         return self._elements(_with(self._last, number, value)) > self._elements(self._last)
 
+    def steps(self) -> List[int]:
+        """Returns for each variable the least step with which sizes grow linearly, usually 1.
+
+        Windows that are some stride apart fit one more time only every so often.
+        """
+        return [self._step(number) for number in range(len(self._last))]
+
+    def _step(self, number: int) -> int:
+        last = self._last[number]
+        near = range(last - _PIECE_MIN, last + _PIECE_MIN + 1)
+        if self._slopes[number] is not None and not any(
+                self._is_other_piece(number, value) for value in near):
+            return 1
+        for step in range(2, _STEP_MAX + 1):
+            sizes = [self._sizes(number, last + step * i) for i in range(-4, 5)]
+            rises = [_rise(a, b) for a, b in zip(sizes, sizes[1:])
+                     if a is not None and b is not None]
+            if len(rises) >= 3 and all(rise == rises[0] for rise in rises):
+                return step
+        return 1
+
     def _slope(self, number: int, seen: Sequence[int]) -> Optional[List[int]]:
         """Returns how much each size grows when a variable grows by 1; None: not linearly.
 
@@ -71,10 +95,10 @@ class Bounds:
         forward = 1 if len(seen) < 2 or seen[-1] >= seen[-2] else -1
         for first, second, third in ((-1, 0, 1), (0, forward, 2 * forward),
                                      (0, -forward, -2 * forward)):
-            sizes = [self._sizes(number, seen[-1] + step) for step in (first, second, third)]
-            if None not in sizes:
-                slope = [b - a for a, b in zip(sizes[0] or (), sizes[1] or ())]
-                if slope == [b - a for a, b in zip(sizes[1] or (), sizes[2] or ())]:
+            a, b, c = [self._sizes(number, seen[-1] + step) for step in (first, second, third)]
+            if a is not None and b is not None and c is not None:
+                slope = _rise(a, b)
+                if slope == _rise(b, c):
                     return slope if second >= first else [-each for each in slope]
         return None
 
@@ -116,6 +140,10 @@ class Bounds:
 
     def _is_legal(self, number: int, value: int) -> bool:
         return self._sizes(number, value) is not None and not self._is_other_piece(number, value)
+
+
+def _rise(before: List[int], after: List[int]) -> List[int]:
+    return [b - a for a, b in zip(before, after)]
 
 
 def _with(values: List[int], number: int, value: int) -> List[int]:

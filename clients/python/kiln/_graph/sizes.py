@@ -133,17 +133,26 @@ class Guess:
         moved = frozenset(
             position for place, position in enumerate(outline.positions)
             if any(sample[place] != numbers[0][place] for sample in numbers))
+        of_sizes = {place for place, (_, kind, _) in enumerate(form.places) if kind != "amount"}
+
+        def bounds_of(samples: Sequence[Sequence[int]]) -> Bounds:
+            seen = [[self._value(base, sample[base.place]) for sample in samples
+                     if sample[base.place] % base.step == base.rest] for base in self._bases]
+            return Bounds(
+                seen, {follows.variable for place, follows in enumerate(self._follow)
+                       if follows is not None and place in of_sizes},
+                lambda values: extent.shapes(outline, Sizes((), self._places(form, values), moved)))
+
         for by_ratio in (False, True):
             self._relate(columns, by_ratio)
-            bounds = Bounds(
-                [[self._value(base, column[base.place]) for column in samples]
-                 for base in self._bases],
-                {follows.variable for follows, (_, kind, _) in zip(self._follow, form.places)
-                 if follows is not None and kind != "amount"},
-                lambda values: extent.shapes(outline, Sizes((), self._places(form, values), moved)))
+            bounds = bounds_of(samples)
             # Sizes that are only legal together, such as 2 * n and 7 * n, follow from one variable.
             if bounds.are_free:
                 break
+        steps = bounds.steps()
+        if max(steps, default=1) > 1:
+            self._widen_steps(steps, form.sizes)
+            bounds = bounds_of(samples)
         # Whether all sizes between those seen, and some beyond them, are legal. If not, the
         # outlines only look like one loop: a dimension of size 1 is broadcast in one of them.
         self.is_continuous = bounds.are_continuous
@@ -175,6 +184,19 @@ class Guess:
             values = [self._value(base, size) for size in columns[place]]
             for each in (place, *others):
                 self._follow[each] = _Follows(number, *_affine(values, columns[each]))
+
+    def _widen_steps(self, steps: Sequence[int], sizes: Sequence[int]) -> None:
+        """Makes variables count only each so many of their values, among them that of `sizes`."""
+        rests = [self._value(base, sizes[base.place]) % step
+                 for base, step in zip(self._bases, steps)]
+        self._bases = [
+            _Base(base.place, base.step * step, base.step * rest + base.rest)
+            for base, step, rest in zip(self._bases, steps, rests)]
+        for place, follows in enumerate(self._follow):
+            if follows is not None:
+                number, factor, constant = follows
+                self._follow[place] = _Follows(
+                    number, factor * steps[number], factor * rests[number] + constant)
 
     @staticmethod
     def _value(base: "_Base", size: int) -> int:
