@@ -588,6 +588,8 @@ def test_a_few_different_programs_of_one_line_are_no_such_loop(stand_in):
              lambda: x.cumsum(0), lambda: x.sigmoid(), lambda: x.reshape(4, 10).tanh(), lambda: x.erf(),
              lambda: x.unfold(0, 2, 2), lambda: x.unfold(0, 2, 3), lambda: x.unfold(0, 2, 4)]  # fmt: skip
     assert not warnings_of(lambda i: steps[i]().numpy(), len(steps))
+    dtypes = ["int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64", "float32", "float64"]
+    assert not warnings_of(lambda i: (kiln.ones(40, dtype=dtypes[i]) * 3 + 1).numpy(), len(dtypes))
 
 
 def test_new_programs_among_known_ones_are_no_such_loop(stand_in):

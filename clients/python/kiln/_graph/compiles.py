@@ -7,8 +7,8 @@ from typing import Any, Optional
 
 from kiln._basics.source import Source, format_source, user_source
 
-# A line with this many new programs in a row is taken for a loop: programs of the same ops, which
-# differ in an attribute or a size, or any programs.
+# A line with this many new programs in a row is taken for a loop: programs that differ only in
+# attributes and sizes, or any programs.
 _MANY_ALIKE = 8
 _MANY = 32
 _LINES_KEPT = 1024
@@ -19,7 +19,7 @@ class _Line:
 
     def __init__(self) -> None:
         self.count = 0
-        self.alike = 0  # of the last ones, as many as have the same ops
+        self.alike = 0  # of the last ones, as many as differ only in attributes
         self.graph: Any = None  # of the last one
         self.changed = ""  # the first thing that differed from the one before
 
@@ -81,17 +81,17 @@ def note_known() -> None:
 
 
 def _difference(old: Any, new: Any) -> Optional[str]:
-    """Returns the first attribute that differs, with its values; None: the ops differ."""
+    """Returns the first attribute that differs, with its values; None: not only attributes do."""
     if len(old.nodes) != len(new.nodes):
         return None
-    found = ""
+    found = None
     for before, after in zip(old.nodes, new.nodes):
-        if before.op != after.op:
+        if before.op != after.op or before.dtype != after.dtype:
             return None
         for name in sorted(after.attributes):
             values = [_text(node.attributes[name]) if name in node.attributes else "its default"
                       for node in (before, after)]
-            if not found and values[0] != values[1]:
+            if found is None and values[0] != values[1]:
                 found = f'"{name}" of "{after.op}": {values[0]}, then {values[1]}'
     return found
 
