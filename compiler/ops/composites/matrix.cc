@@ -114,11 +114,21 @@ const Node* Diagonal(Builder& b, const Node* x, int64_t row_axis, int64_t column
   const int64_t top = std::clamp<int64_t>(-std::max(offset, -height), 0, height);
   const int64_t left = std::clamp<int64_t>(offset, 0, width);
   const int64_t size = std::min(height - top, width - left);
-  // The square whose main diagonal is this diagonal.
-  matrix = b.Slice(b.Slice(matrix, -2, top, top + size), -1, left, left + size);
-  if (size > 0) return b.Diagonal(matrix);
-  Shape empty(matrix->shape().begin(), matrix->shape().end() - 1);
-  return b.Reshape(matrix, empty);
+  Shape flat(matrix->shape().begin(), matrix->shape().end() - 2);
+  Shape result = flat;
+  result.push_back(size);
+  if (size == 0) return b.Reshape(b.Slice(matrix, -2, 0, 0), result);
+  // The diagonal's rows one after the other, from the diagonal's first element on. In rows that are
+  // longer by 1 the diagonal is the first column. All sizes are linear in the diagonal's length, so
+  // one program can serve several offsets.
+  Shape skewed = result;
+  skewed.push_back(width + 1);
+  flat.push_back(size * width);
+  const Node* rows = b.Reshape(b.Slice(matrix, -2, top, top + size), flat);
+  rows = b.Slice(rows, -1, left, size * width);
+  std::vector<int64_t> padding(2 * flat.size(), 0);
+  padding.back() = size + left;
+  return b.Reshape(b.Slice(b.Reshape(b.Pad(rows, padding), skewed), -1, 0, 1), result);
 }
 
 // Moves the end to the front.

@@ -90,12 +90,24 @@ const Node* Nearest(Builder& b, const Node* x, const Resize& r, bool centered) {
   return b.Gather(x, index, r.axis);
 }
 
+// Returns a ratio of sizes. It is a quotient of constants, not their value, so that one program can
+// serve several sizes.
+const Node* Ratio(Builder& b, int64_t numerator, int64_t denominator, DType dtype) {
+  const auto constant = [&](int64_t size) {
+    return b.Const(DType::kFloat64, static_cast<double>(size));
+  };
+  return b.Cast(b.Div(constant(numerator), constant(denominator)), dtype);
+}
+
 // Returns the positions of the result's elements in x's coordinates.
 const Node* Places(Builder& b, const Resize& r, DType dtype) {
   const Node* o = b.Iota(dtype, {r.size}, 0);
-  if (!r.align_corners) return b.Add(b.Mul(b.Add(o, 0.5), r.ratio), -0.5);
-  const double step = r.size > 1 ? static_cast<double>(r.length - 1) / (r.size - 1.0) : 0;
-  return b.Mul(o, step);
+  if (!r.align_corners) {
+    const Node* ratio = IsExact(r) ? Ratio(b, r.length, r.size, dtype) : b.Const(dtype, r.ratio);
+    return b.Add(b.Mul(b.Add(o, 0.5), ratio), -0.5);
+  }
+  if (r.size == 1) return b.Mul(o, 0.0);
+  return b.Mul(o, Ratio(b, r.length - 1, r.size - 1, dtype));
 }
 
 const Node* GatherClamped(Builder& b, const Node* x, const Node* index, const Resize& r) {

@@ -116,7 +116,7 @@ absl::Status Run::AllocateWider(const std::shared_ptr<buffers::Account>& account
   for (size_t i = 0; i < bound_->widen.size(); ++i) {
     const drivers::Buffer* given = inputs_[i]->buffer();
     // Without a buffer the input has failed, and so will the run.
-    if (bound_->widen[i] == nullptr || given == nullptr) continue;
+    if (given == nullptr) continue;
     // Results of other runs often have the capacity already.
     if (given->bytes() >= bound_->input_bytes(i)) continue;
     ManagedDevice& on = program().device();
@@ -130,7 +130,8 @@ absl::Status Run::AllocateWider(const std::shared_ptr<buffers::Account>& account
 
 absl::Status Run::Widen() {
   for (size_t i = 0; i < wider_.size(); ++i) {
-    if (wider_[i] == nullptr) continue;
+    // An empty value needs the larger buffer, but no copy.
+    if (wider_[i] == nullptr || bound_->widen[i] == nullptr) continue;
     // Submitted before the program, which sees the copied bytes because lists run in order. The
     // callback keeps both buffers until the copy has ended, even if this run has failed by then.
     drivers::Buffer* const pair[] = {inputs_[i]->buffer(), wider_[i]->buffer()};

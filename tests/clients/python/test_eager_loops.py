@@ -3,12 +3,13 @@
 import sys
 import threading
 import warnings
+from collections import OrderedDict
 
 import numpy as np
 import pytest
 
 import kiln
-from kiln._graph import lifting, plans
+from kiln._graph import compiles, lifting, plans
 from kilnd_process import NO_PROBES, Kilnd
 from sent_operations import sent_operations
 
@@ -291,6 +292,177 @@ def test_forms_that_depend_on_a_length(name, axis, compiled):
     assert compiled() <= 2
 
 
+def windowed_cat(x, i):
+    return kiln.cat([x[i:], x[:i]]) if isinstance(x, kiln.Tensor) else np.concatenate([x[i:], x[:i]])
+
+
+def numpys(function, otherwise):
+    """Returns one function for tensors and arrays: NumPy's, or another for tensors."""
+    return lambda x, i: otherwise(x, i) if isinstance(x, kiln.Tensor) else function(x, i)
+
+
+def padded(mode, *widths):
+    """Pads the last dimension by two functions of i."""
+    before, after = widths
+    names = {"replicate": "edge", "circular": "wrap"}
+    return numpys(
+        lambda x, i: np.pad(x, ((0, 0), (before(i), after(i))), names.get(mode, mode)),
+        lambda x, i: kiln.nn.functional.pad(x, (before(i), after(i)), mode))
+
+
+def causal(x, i):
+    n = i + 1
+    if isinstance(x, kiln.Tensor):
+        scores = x[:n, :n] + kiln.full((n, n), -1e9).triu(1)
+        return scores.softmax(-1)
+    scores = x[:n, :n] + np.triu(np.full((n, n), -1e9, np.float32), 1)
+    e = np.exp(scores - scores.max(-1, keepdims=True))
+    return e / e.sum(-1, keepdims=True)
+
+
+def resampled(x, i):
+    """Linear resampling of each row to i + 130 elements; x has fewer."""
+    size = i + 130
+    if isinstance(x, kiln.Tensor):
+        return kiln.nn.functional.interpolate(x[None], size=size, mode="linear")[0]
+    places = (np.arange(size) + 0.5) * (x.shape[1] / size) - 0.5
+    return np.stack([np.interp(places, np.arange(x.shape[1]), row) for row in x])
+
+
+WIDE = (7, 128)
+TALL = (TIMES + 4, TIMES + 5)
+
+# Functions of a tensor, or of an array, and of an amount that changes; and the array's shape.
+AMOUNTS = {
+    "tril": (numpys(np.tril, lambda x, i: x.tril(i)), TALL),
+    "triu": (numpys(lambda x, i: np.triu(x, i - 50), lambda x, i: x.triu(i - 50)), TALL),
+    "a_band": (numpys(lambda x, i: np.triu(np.tril(x, i), -i), lambda x, i: x.tril(i).triu(-i)), TALL),
+    "a_diagonal": (numpys(lambda x, i: np.diagonal(x, i), lambda x, i: x.diagonal(i)), TALL),
+    "a_lower_diagonal": (numpys(lambda x, i: np.diagonal(x, -i), lambda x, i: x.diagonal(-i)), TALL),
+    "eye": (numpys(lambda x, i: np.eye(*x.shape, i - 50) * x,
+                   lambda x, i: kiln.eye(*x.shape, k=i - 50) * x), TALL),
+    "diagonal_matrices": (numpys(lambda x, i: np.diag(x[0], i), lambda x, i: x[0].diag_embed(i)), WIDE),
+    "zeros_after": (padded("constant", lambda i: 0, lambda i: i), WIDE),
+    "zeros_before": (padded("constant", lambda i: i, lambda i: 0), WIDE),
+    "zeros_around": (padded("constant", lambda i: i, lambda i: 2 * i + 1), WIDE),
+    "zeros_up_to_a_length": (padded("constant", lambda i: i, lambda i: TIMES - i), WIDE),
+    "numbers_around": (numpys(
+        lambda x, i: np.pad(x, ((0, 0), (i, 1)), constant_values=i / 4 + 1),
+        lambda x, i: kiln.nn.functional.pad(x, (i, 1), value=i / 4 + 1)), WIDE),
+    "a_mirror_around": (padded("reflect", lambda i: i, lambda i: i), WIDE),
+    "the_edge_around": (padded("replicate", lambda i: i, lambda i: i + 3), WIDE),
+    "a_circle_around": (padded("circular", lambda i: i, lambda i: i), WIDE),
+    "rolled": (numpys(lambda x, i: np.roll(x, i, 1), lambda x, i: x.roll(i, 1)), WIDE),
+    "rolled_back": (numpys(lambda x, i: np.roll(x, -1 - i, 1), lambda x, i: x.roll(-1 - i, 1)), WIDE),
+    "a_rotated_cat": (lambda x, i: windowed_cat(x, i + 1), (TIMES + 2, 3)),
+    "narrowed": (numpys(lambda x, i: x[:, 3 : 4 + i], lambda x, i: x.narrow(1, 3, i + 1)), WIDE),
+    "the_end_cut_off": (lambda x, i: x[:, : -i - 1], WIDE),
+    "the_last": (lambda x, i: x[:, -i - 1 :], WIDE),
+    "a_slice_of_both_ends": (lambda x, i: x[:, i + 1 : 2 * i + 3], (7, 2 * TIMES + 2)),
+    "a_corner": (lambda x, i: x[: i + 1, : i + 2], TALL),
+    "two_parts": (numpys(
+        lambda x, i: np.concatenate([x[:, : i + 1] * 2, x[:, i + 1 :] * 3], 1),
+        lambda x, i: kiln.cat([part * (2 + n) for n, part in enumerate(x.split([i + 1, 127 - i], 1))],
+                              1)), WIDE),
+    "an_arange": (numpys(lambda x, i: x[0, 0] * np.arange(i + 1, dtype=np.float32),
+                         lambda x, i: x[0, 0] * kiln.arange(i + 1)), WIDE),
+    "a_linspace": (numpys(lambda x, i: x[0, 0] * np.linspace(0, i + 1, i + 2, dtype=np.float32),
+                          lambda x, i: x[0, 0] * kiln.linspace(0, i + 1, i + 2)), WIDE),
+    "ones": (numpys(lambda x, i: x[0, 0] * np.ones((i + 1, 3)), lambda x, i: x[0, 0] * kiln.ones(i + 1, 3)), WIDE),
+    "repeated": (numpys(lambda x, i: np.tile(x, (1, i + 1)), lambda x, i: x.repeat(1, i + 1)), (2, 3)),
+    "elements_repeated": (numpys(lambda x, i: np.repeat(x, i + 1, 1),
+                                 lambda x, i: x.repeat_interleave(i + 1, 1)), (2, 3)),
+    "expanded": (numpys(lambda x, i: np.broadcast_to(x, (i + 2, 2, 3)), lambda x, i: x.expand(i + 2, 2, 3)), (2, 3)),
+    "reshaped": (lambda x, i: x[:, : 2 * (i // 2) + 4].reshape(-1, 2), WIDE),
+    "classes": (numpys(lambda x, i: np.eye(i + 7, dtype=np.float32)[np.arange(7)] * x[:, :1],
+                       lambda x, i: kiln.arange(7).one_hot(i + 7) * x[:, :1]), WIDE),
+    "picked": (lambda x, i: x[:, [i, 0, i // 2]], WIDE),
+    "flipped": (numpys(lambda x, i: np.flip(x[:, : i + 1], 1), lambda x, i: x[:, : i + 1].flip(1)), WIDE),
+    "windows": (numpys(lambda x, i: np.lib.stride_tricks.sliding_window_view(x, i + 1, 1),
+                       lambda x, i: x.unfold(1, i + 1, 1)), WIDE),
+    "causal_attention": (causal, TALL),
+    "resampled": (resampled, WIDE),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", AMOUNTS)
+def test_a_loop_over_amounts_compiles_two_programs(name, compiled):
+    function, shape = AMOUNTS[name]
+    x = normal(*shape)
+    w = kiln.tensor(x).realize()
+    for i in range(TIMES):
+        np.testing.assert_allclose(function(w, i).numpy(), function(x, i), rtol=1e-4, atol=1e-4, err_msg=str(i))
+    assert compiled() <= 2
+
+
+@pytest.mark.parametrize("name", AMOUNTS)
+def test_its_gradient_compiles_two_programs(name, compiled):
+    function, shape = AMOUNTS[name]
+    x = kiln.tensor(normal(*shape)).realize()
+
+    def gradient(x, i):
+        leaf = x.detach().requires_grad_()
+        function(leaf, i).square().sum().backward()
+        return leaf.grad
+
+    found = [gradient(x, i).numpy() for i in range(TIMES)]
+    assert compiled() <= 2
+    for i in (0, 1, 2, TIMES // 2, TIMES - 1):
+        alone = kiln.jit(lambda x, i=i: gradient(x, i))(x).numpy()
+        np.testing.assert_allclose(found[i], alone, rtol=1e-4, atol=1e-4, err_msg=str(i))
+
+
+@pytest.mark.parametrize("lengths", [range(TIMES), range(TIMES, -1, -1), [0, 7, 1, 90, 0, 2, 1, 127]], ids=str)
+def test_lengths_of_one_and_none_are_of_the_loop(lengths, compiled):
+    x, y = normal(128, 3), normal(3, 2)
+    w = kiln.tensor(y).realize()
+    for n in lengths:
+        got = (kiln.tensor(x[:n]) @ w).tanh()
+        np.testing.assert_allclose(got.numpy(), np.tanh(x[:n] @ y), rtol=1e-4, atol=1e-5, err_msg=str(n))
+    assert compiled() <= 2
+
+
+def test_a_dimension_that_broadcasts_in_some_calls_only(compiled):
+    """Two computations of one line, which no program serves together."""
+    x, y = normal(5, 9), normal(5, 1)
+
+    def add(a, b):
+        return (kiln.tensor(a) + kiln.tensor(b)).numpy()
+
+    for _ in range(4):
+        for a, b in ((x, y), (x, x), (x[:1], y), (y, y[:1])):
+            np.testing.assert_array_equal(add(a, b), a + b)
+    assert compiled() <= 4
+
+
+@pytest.mark.parametrize("shape", [(40, 33), (33, 40), (30, 30)])
+def test_sizes_that_are_linear_in_pieces_have_a_program_for_each(shape, compiled):
+    """A diagonal grows until it reaches the corner, and shrinks from there."""
+    x = normal(*shape)
+    w = kiln.tensor(x).realize()
+    for k in [*range(-25, 25), *range(-25, 25, 7)]:
+        np.testing.assert_array_equal(w.diagonal(k).numpy(), np.diagonal(x, k), err_msg=str(k))
+    assert compiled() <= 5
+
+
+@pytest.mark.parametrize("function", [
+    lambda F, x: F.max_pool2d(x, 2),
+    lambda F, x: F.conv2d(x, kiln.ones(4, 3, 3, 3), stride=2, padding=1),
+    lambda F, x: F.avg_pool2d(F.max_pool2d(x, 2).relu(), 2),
+], ids=["pool", "convolution", "two_pools"])  # fmt: skip
+@pytest.mark.parametrize(("sizes", "programs"), [(range(8, 101, 4), 2), (range(8, 44), 5)], ids=["even", "all"])
+def test_images_under_windows_that_are_apart(function, sizes, programs, compiled):
+    """Sizes with one remainder share a program."""
+    x = normal(2, 3, 108, 108)
+    w = kiln.tensor(x).realize()
+    got = [function(kiln.nn.functional, w[:, :, :size, : size + 8]).numpy() for size in sizes]
+    assert compiled() <= programs
+    for place in (0, 1, 2, -1):
+        size = sizes[place]
+        alone = kiln.jit(lambda size=size: function(kiln.nn.functional, w[:, :, :size, : size + 8]))()
+        np.testing.assert_allclose(got[place], alone.numpy(), rtol=1e-4, atol=1e-4, err_msg=str(size))
+
+
 @pytest.mark.parametrize("dtype", ["float16", "float32", "float64", "int8", "int64", "uint64"])
 @pytest.mark.parametrize("kind", [int, float])
 def test_numbers_of_each_type_beside_each_dtype(dtype, kind, compiled):
@@ -357,11 +529,19 @@ def test_sizes_that_follow_from_each_other_are_one_variable(stand_in):
         x = kiln.tensor(np.ones((length, 4), np.float32))
         ((x[1:] - x[:-1]).reshape(-1, 2) * kiln.arange(2 * length - 2)[:, None]).sum().numpy()
     graph = stand_in.graphs[-1][1]
-    assert [(variable.name, variable.min) for variable in graph.variables] == [("size0", 3)]
+    assert [(variable.name, variable.min) for variable in graph.variables] == [("size0", 1)]
     shapes = [node.attributes["shape"].shape for node in graph.nodes if "shape" in node.attributes]
     sums = {(dim.sum.terms[0].factor, dim.sum.constant)
             for shape in shapes for dim in shape.dims if dim.HasField("sum")}
     assert sums == {(2, -2)}
+
+
+def test_sizes_that_are_only_legal_together_are_one_variable(stand_in):
+    for length in (4, 8, 10):
+        (kiln.tensor(np.ones((7, length), np.float32)) + 1).reshape(-1, 2).numpy()
+    graph = stand_in.graphs[-1][1]
+    assert [(variable.name, variable.min) for variable in graph.variables] == [("size0", 1)]
+    assert len(stand_in.graphs) == 2
 
 
 def test_a_third_size_that_follows_otherwise_makes_a_second_variable(stand_in):
@@ -370,10 +550,14 @@ def test_a_third_size_that_follows_otherwise_makes_a_second_variable(stand_in):
     assert [len(graph.variables) for _, graph in stand_in.graphs] == [0, 1, 2]
 
 
-def test_sizes_of_one_and_none_are_no_variables(stand_in):
+def test_variables_of_the_wire_are_positive(stand_in):
+    """A size of 0 is 1 less than its variable."""
     for length in (1, 0, 2, 3, 4):
         (kiln.tensor(np.ones(length, np.float32)) + 1).numpy()
-    assert [len(graph.variables) for _, graph in stand_in.graphs] == [0, 0, 0, 1]
+    _, graph = stand_in.graphs[-1]
+    assert [(variable.min, variable.max) for variable in graph.variables] == [(1, 129)]
+    assert [len(graph.variables) for _, graph in stand_in.graphs] == [0, 1]
+    assert len(stand_in.runs) == 5
 
 
 @pytest.mark.parametrize(("lengths", "size_max"), [((5, 6), 12), ((6, 5), 6), ((6, 5, 7), 14)])
@@ -426,19 +610,49 @@ def test_a_users_own_variables_stay(connection):
         assert x[: n.bind(length)].tolist() == [1.0] * length
 
 
-def test_a_loop_that_goes_on_compiling_warns_once_with_its_line(stand_in):
-    x = kiln.tensor([1.0, 2.0])
+def warnings_of(step, times):
+    """Returns the warnings of a loop about its programs."""
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
-        for i in range(100):
-            y = x
-            for _ in range(i):
-                y = y.tanh()
-            y.numpy()
-        for i in range(100):
-            (x * i).numpy()
-    (warning,) = [item for item in caught if "all new" in str(item.message)]
+        for i in range(times):
+            step(i)
+    return [item for item in caught if "all new" in str(item.message)]
+
+
+def tanh_of_tanh(x, times):
+    for _ in range(times):
+        x = x.tanh()
+    return x
+
+
+def test_a_loop_that_goes_on_compiling_warns_once_with_its_line(stand_in):
+    x = kiln.tensor([1.0, 2.0])
+    (warning,) = warnings_of(lambda i: tanh_of_tanh(x, i + 1).numpy(), 100)
     assert warning.filename == __file__ and "test_eager_loops.py:" in str(warning.message)
+    assert "32 programs" in str(warning.message)
+    assert not warnings_of(lambda i: (x * i).numpy(), 100)
+
+
+@pytest.mark.parametrize(("function", "changes"), [
+    (lambda x, i: kiln.nn.functional.elu(x, i / 8), '"alpha" of "elu": 0.75, then 0.875'),
+    (lambda x, i: x.unfold(0, 2, i + 1), '"stride" of "window": 7, then 8'),
+], ids=["elu", "unfold"])  # fmt: skip
+def test_a_warning_names_what_changes(function, changes, stand_in, monkeypatch):
+    monkeypatch.setattr(compiles, "_warned", OrderedDict())  # the cases have one line
+    x = kiln.tensor(np.ones(40, np.float32))
+    (warning,) = warnings_of(lambda i: function(x, i).numpy(), 8)
+    assert changes in str(warning.message) and "8 programs" in str(warning.message)
+
+
+def test_a_few_different_programs_of_one_line_are_no_such_loop(stand_in):
+    """A function that reads whatever it is given is not a loop until it looks like one."""
+    x = kiln.tensor(np.ones(40, np.float32))
+    steps = [lambda: x.exp(), lambda: x.tanh(), lambda: x.sum(), lambda: x.softmax(0), lambda: x.var(),
+             lambda: x.cumsum(0), lambda: x.sigmoid(), lambda: x.reshape(4, 10).tanh(), lambda: x.erf(),
+             lambda: x.unfold(0, 2, 2), lambda: x.unfold(0, 2, 3), lambda: x.unfold(0, 2, 4)]  # fmt: skip
+    assert not warnings_of(lambda i: steps[i]().numpy(), len(steps))
+    dtypes = ["int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64", "float32", "float64"]
+    assert not warnings_of(lambda i: (kiln.ones(40, dtype=dtypes[i]) * 3 + 1).numpy(), len(dtypes))
 
 
 def test_new_programs_among_known_ones_are_no_such_loop(stand_in):

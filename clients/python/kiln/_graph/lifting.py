@@ -8,7 +8,7 @@ from kiln._basics.dtypes import DType, int64
 from kiln._graph import node as _node
 from kiln._graph.build import GraphWriter
 from kiln._graph.node import Attributes, Node
-from kiln._graph.outline import Position, dtype_of, moved_axes
+from kiln._graph.outline import Position, dtype_of, is_whole
 from kiln._graph.sizes import Sizes
 
 # The numbers of an outline, see outline.py.
@@ -37,7 +37,8 @@ class Lifting:
         self._slots: Dict[int, Slot] = {}
         for place, position in enumerate(positions):
             values = [sample[place] for sample in samples]
-            if not all_of_them and values.count(values[0]) == len(values):
+            differ = values.count(values[0]) != len(values)
+            if not differ and not (all_of_them and not is_whole(position)):
                 self._fixed.append((place, values[0]))
                 continue
             dtype = dtype_of(position)
@@ -123,7 +124,7 @@ class LiftedNumbers:
 
     def moved(self, writer: GraphWriter, node: Node, operand: int) -> Optional[int]:
         """Returns the graph's number of a slice or padding whose begins are inputs, or None."""
-        axes = [axis for axis, _, _ in moved_axes(node) if (node, axis) in self._slots]
+        axes = [axis for axis in range(len(node.shape)) if (node, axis) in self._slots]
         if not axes:
             return None
         is_pad = node.op == "pad"

@@ -60,18 +60,30 @@ def dtype_of(position: Position) -> DType:
     return dtypes.int64 if node.op in MOVES else node.operands[place].dtype
 
 
-def moved_axes(node: Node) -> Sequence[Tuple[int, int, int]]:
-    """Returns (axis, begin, length) of axes where a slice or padding could begin elsewhere."""
-    shape = node.operands[0].shape
+class Move(NamedTuple):
+    """A slice or padding along one axis."""
+
+    axis: int
+    begin: int
+    length: int  # of the slice, or of both paddings
+    is_whole: bool  # nothing is cut off or added, so only one begin is possible
+
+
+def moves(node: Node) -> Sequence[Move]:
+    """Returns what a slice or padding does along each axis."""
     pairs = node.attributes[0][1]
     found = []
-    for axis, size in enumerate(shape):
+    for axis, size in enumerate(node.operands[0].shape):
         begin, end = pairs[2 * axis], pairs[2 * axis + 1]
         length = end - begin if node.op == "shrink" else begin + end
-        # Nothing is cut off or added: only one begin is possible.
-        if length != (size if node.op == "shrink" else 0):
-            found.append((axis, begin, length))
+        found.append(Move(axis, begin, length, length == (size if node.op == "shrink" else 0)))
     return found
+
+
+def is_whole(position: Position) -> bool:
+    """Returns whether a position is the begin of a slice or padding that leaves its axis whole."""
+    node, place = position
+    return node.op in MOVES and moves(node)[place].is_whole
 
 
 def outline(roots: Sequence[Node]) -> Optional[Outline]:
@@ -181,12 +193,11 @@ class _Outliner:
         return number
 
     def _add_move(self, node: Node) -> None:
-        moved = moved_axes(node)
-        self._key += (node.op, node.dtype, len(moved))
-        for axis, begin, length in moved:
+        self._key += (node.op, node.dtype)
+        for axis, begin, length, whole in moves(node):
             self._numbers.append(begin)
             self._positions.append(Position(node, axis))
-            self._key += (axis, length)
+            self._key += (length, whole)
 
     def _add_number(self, node: Node, place: int, operand: Node) -> None:
         self._key.append(operand.dtype)

@@ -22,6 +22,8 @@ _KEPT = 512  # in each generation of a table
 _LAYOUTS_KEPT = 16  # programs of one graph, one for each placement of its inputs on a mesh
 # The number of times that a plan guesses which numbers or sizes change.
 _GUESSES = 5
+# The number of times that the bounds of a form's variables are chosen anew.
+_PIECES = 64
 
 
 class _Graph:
@@ -69,7 +71,7 @@ class _Graph:
         if program is not None and program.error is None:
             compiles.note_known()
         else:
-            compiles.note_new()
+            compiles.note_new(self._graph)
             graph = places.with_sharding(
                 self._graph, self.home, [buffer.placement for buffer in buffers], lie)
             program = connection.define(graph, devices=places.devices_of(self.home))
@@ -120,35 +122,56 @@ class Ready(NamedTuple):
 class _Form:
     """The plan of outlines that differ only in sizes."""
 
-    def __init__(self, outline: Outline, form: Form) -> None:
-        """Starts with the first of them, which has a program of its own."""
-        self._sizes: List[Sequence[int]] = [form.sizes]
-        self._numbers: List[Numbers] = [outline.numbers]
-        self._guess: Optional[Guess] = None
-        self._plan: Optional[_Plan] = None
+    def __init__(self, sizes: Sequence[int], numbers: Numbers) -> None:
+        """Starts with the sizes and numbers of the first, which has a program of its own."""
+        self._sizes: List[Sequence[int]] = [sizes]
+        self._numbers: List[Numbers] = [numbers]
+        # The last one first. Several are kept: some sizes are linear only in pieces.
+        self._guesses: List[Tuple[Guess, _Plan]] = []
         self._guesses_left = _GUESSES
+        self._pieces_left = _PIECES
 
     def plan(self, outline: Outline, form: Form) -> Optional[Tuple[_Plan, Bindings]]:
         """Returns the plan and the variables' values; None if the outline needs its own plan."""
-        guess, plan = self._guess, self._plan
-        fits = guess is not None and guess.fits(form.sizes)
-        bindings = guess.bindings(form.sizes) if guess is not None and fits else None
-        if bindings is None:
-            if not fits and not self._guesses_left:
-                return None
-            self._guesses_left -= not fits
-            self._sizes.append(form.sizes)
-            self._numbers.append(outline.numbers)
-            guess = self._guess = Guess(self._sizes, outline, form)
-            bindings = guess.bindings(form.sizes)
-            assert bindings is not None
-            plan = self._plan = _Plan(self._numbers[-_GUESSES:-1], guess)
-        assert plan is not None
-        return plan, bindings
+        found = self._found(form)
+        if found is not None:
+            return found
+        if self._guesses and self._guesses[0][0].fits(form.sizes):
+            self._pieces_left -= 1
+        else:
+            self._guesses_left -= 1
+        if self._pieces_left < 0 or self._guesses_left < 0:
+            return None
+        self._sizes.append(form.sizes)
+        self._numbers.append(outline.numbers)
+        guess = Guess(self._sizes, self._numbers, outline, form)
+        self._guesses.insert(0, (guess, _Plan(self._numbers[-_GUESSES:-1], guess)))
+        return self._found(form)
+
+    def _found(self, form: Form) -> Optional[Tuple[_Plan, Bindings]]:
+        for guess, plan in self._guesses:
+            if guess.fits(form.sizes):
+                bindings = guess.bindings(form.sizes)
+                if bindings is not None:
+                    return plan, bindings
+        return None
+
+    def joined(self, outline: Outline, form: Form) -> "Optional[_Form]":
+        """Returns the form of this one's outlines and of one of another case.
+
+        None: they are no parts of one loop.
+        """
+        if self._found(form) is not None:
+            return self
+        sizes = [self._sizes[-1], form.sizes]
+        numbers = [self._numbers[-1], outline.numbers]
+        if not Guess(sizes, numbers, outline, form).is_continuous:
+            return None
+        return _Form(sizes[0], numbers[0])
 
     def refused(self) -> None:
         """Drops the guess: the daemon rejected the graph, so each outline gets its own plan."""
-        self._guess = self._plan = None
+        self._guesses.clear()
         self._guesses_left = 0
 
 
@@ -211,11 +234,20 @@ class Plans:
     def _by_form(self, connection: Any, outline: Outline, roots: Sequence[Node],
                  home: ProgramHome) -> Optional[Ready]:
         form = form_of(outline, roots)
-        known = self._forms.get((form.key, home))
+        key, others = (form.key, form.case, home), (form.key, home)
+        known = self._forms.get(key)
         if known is None:
-            if form.sizes:
-                self._forms.put((form.key, home), _Form(outline, form))
-            return None
+            if not form.sizes:
+                return None
+            other = self._forms.get(others)
+            known = other.joined(outline, form) if other is not None else None
+            first = known is None
+            if known is None:
+                known = _Form(form.sizes, outline.numbers)
+            self._forms.put(key, known)
+            self._forms.put(others, known)
+            if first:
+                return None
         found = known.plan(outline, form)
         if found is None:
             return None

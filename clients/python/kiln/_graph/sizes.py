@@ -1,40 +1,58 @@
-"""Sizes that change from one iteration to the next, as variables of one program.
+"""Sizes and amounts that change from one iteration to the next, as variables of one program.
 
-Two outlines have one *form* if they differ only in sizes and numbers. From two or more of a form, a
-guess says which sizes follow from which: each is a variable, or factor * variable + constant. The
-daemon proves for each value that the program is right there, so a wrong guess only costs time.
+A *size* is one of a shape, or a whole number that an op takes and that says how far or how many: an
+offset of a diagonal, the classes of one_hot. Two outlines have one *form* if they differ only in
+sizes and numbers. From two or more of a form, a guess says which sizes follow from which: each is a
+variable, or factor * variable + constant. The daemon proves for each value that the program is
+right there, so a wrong guess only costs time.
 """
 
-from math import prod
-from typing import Any, Dict, List, NamedTuple, Optional, Sequence, Tuple
+from math import gcd
+from typing import Any, Callable, Dict, FrozenSet, List, NamedTuple, Optional, Sequence, Set, Tuple
 
 from kiln._basics.bindings import Symbol
+from kiln._graph import extent
+from kiln._graph.bounds import Bounds
 from kiln._graph.build import MOVES, declare
 from kiln._graph.node import TABLE, Attributes, Node
-from kiln._graph.outline import Outline, checked, is_fixed, moved_axes, stands
+from kiln._graph.outline import Outline, Position, checked, is_fixed, moves, stands
 from kiln.variables import Dim, Number
 
-# Smaller sizes stay numbers: size 1 broadcasts, and size 0 has no elements.
+# A dimension of size 1 broadcasts, and one of size 0 has no elements: other sizes are larger.
 _SIZE_MIN = 2
-# A program does the work of its variables' largest sizes. The bounds reach at least this far, and
-# twice as far as the sizes seen, while all tensors together have at most this many elements.
-_REACH_MIN = 128
-_CHEAP_ELEMENTS = 1 << 22
 
 _WITH_SHAPE = frozenset(
     op.name for op in TABLE.values() if any(part.type == "shape" for part in op.attributes))
+# The attributes that are amounts. All others, such as an axis or a stride, select the computation.
+_AMOUNTS: Dict[str, str] = {
+    "cross_entropy": "ignore_index", "diag_embed": "offset", "diagonal": "offset",
+    "interpolate": "size", "nll_loss": "ignore_index", "one_hot": "classes",
+    "pad_circular": "padding", "pad_constant": "padding", "pad_reflect": "padding",
+    "pad_replicate": "padding", "roll": "shifts", "tril": "diagonal", "triu": "diagonal",
+    "window": "size"}  # fmt: skip
 
-# One size: a node, which shape it belongs to ("shape", or a slice's or padding's "operand" or
-# "result"), and the axis.
+# One size: a node, what it belongs to ("shape", a slice's or padding's "operand" or "result", or
+# "amount"), and the axis.
 _Place = Tuple[Node, str, int]
 
 
 class Form(NamedTuple):
-    """The common key of outlines of one form, and the sizes of one of them."""
+    """The common key of outlines that differ only in sizes, and the sizes of one of them."""
 
     key: Tuple[Any, ...]
     sizes: Tuple[int, ...]
     places: List[_Place]
+    whole: Tuple[Any, ...]  # which axes slices and paddings leave whole
+
+    @property
+    def case(self) -> Tuple[Any, ...]:
+        """Returns what usually makes another computation, but not in a loop over sizes.
+
+        Dimensions of size 0 and 1, and axes that a slice or padding leaves whole.
+        """
+        return (*self.whole, *[
+            size if size < _SIZE_MIN and kind != "amount" else None
+            for size, (_, kind, _) in zip(self.sizes, self.places)])
 
 
 def form_of(outline: Outline, roots: Sequence[Node]) -> Form:
@@ -42,13 +60,12 @@ def form_of(outline: Outline, roots: Sequence[Node]) -> Form:
     key: List[Any] = [outline.key[0]]
     sizes: List[int] = []
     places: List[_Place] = []
+    whole: List[Any] = []
 
-    def note(node: Node, kind: str, shape: Sequence[int]) -> Tuple[Optional[int], ...]:
-        for axis, size in enumerate(shape):
-            if size >= _SIZE_MIN:
-                sizes.append(size)
-                places.append((node, kind, axis))
-        return tuple([size if size < _SIZE_MIN else None for size in shape])
+    def note(node: Node, kind: str, shape: Sequence[int]) -> int:
+        sizes.extend(shape)
+        places.extend([(node, kind, axis) for axis in range(len(shape))])
+        return len(shape)
 
     index = {node: place for place, node in enumerate(outline.nodes)}
     inputs: Dict[Any, int] = {}
@@ -60,19 +77,26 @@ def form_of(outline: Outline, roots: Sequence[Node]) -> Form:
             op = inputs.setdefault(id(node.buffer or node), len(inputs))
             given, operands = note(node, "shape", node.shape), ()
         elif op in MOVES:
-            given = (tuple([axis for axis, _, _ in moved_axes(node)]),
-                     note(node, "operand", node.operands[0].shape),
+            whole.append(tuple([move.is_whole for move in moves(node)]))
+            given = (note(node, "operand", node.operands[0].shape),
                      note(node, "result", node.shape))
         elif op == "const":
             given = repr(given)
         elif op in _WITH_SHAPE:
             given = tuple([(name, note(node, "shape", value) if name == "shape" else value)
                            for name, value in given])
+        elif op in _AMOUNTS:
+            given = repr([(name, note(node, "amount", _amounts(value))
+                           if name == _AMOUNTS[op] else value) for name, value in given])
         key.append((op, node.dtype, given, operands, stands(node)))
         if node.checks is not None and node.buffer is None:
             key.append(checked(node, index))
     key.extend(index.get(root, (root.dtype, repr(root.attributes))) for root in roots)
-    return Form(tuple(key), tuple(sizes), places)
+    return Form(tuple(key), tuple(sizes), places, tuple(whole))
+
+
+def _amounts(value: Any) -> Tuple[int, ...]:
+    return value if isinstance(value, tuple) else (value,)
 
 
 def _operand(index: Dict[Node, int], node: Node, place: int) -> Any:
@@ -82,122 +106,162 @@ def _operand(index: Dict[Node, int], node: Node, place: int) -> Any:
     return operand.dtype, repr(operand.attributes) if is_fixed(node, place) else None
 
 
+class _Follows(NamedTuple):
+    """A size that is factor * a variable's value + constant."""
+
+    variable: int  # its number
+    factor: int
+    constant: int
+
+
+class _Base(NamedTuple):
+    """A size that is step * a variable's value + rest."""
+
+    place: int
+    step: int
+    rest: int
+
+
 class Guess:
     """A guess of how the sizes of a form follow from variables."""
 
-    def __init__(self, samples: Sequence[Sequence[int]], outline: Outline, form: Form) -> None:
-        """Guesses from the sizes of several outlines; `outline` and `form` are the last one's."""
+    def __init__(self, samples: Sequence[Sequence[int]], numbers: Sequence[Sequence[Any]],
+                 outline: Outline, form: Form) -> None:
+        """Guesses from the sizes and numbers of several outlines; `outline` is the last one."""
         columns = list(zip(*samples))
+        self._fixed = form.sizes
+        moved = frozenset(
+            position for place, position in enumerate(outline.positions)
+            if any(sample[place] != numbers[0][place] for sample in numbers))
+        of_sizes = {place for place, (_, kind, _) in enumerate(form.places) if kind != "amount"}
+
+        def bounds_of(samples: Sequence[Sequence[int]]) -> Bounds:
+            seen = [[self._value(base, sample[base.place]) for sample in samples
+                     if sample[base.place] % base.step == base.rest] for base in self._bases]
+            return Bounds(
+                seen, {follows.variable for place, follows in enumerate(self._follow)
+                       if follows is not None and place in of_sizes},
+                lambda values: extent.shapes(outline, Sizes((), self._places(form, values), moved)))
+
+        for by_ratio in (False, True):
+            self._relate(columns, by_ratio)
+            bounds = bounds_of(samples)
+            # Sizes that are only legal together, such as 2 * n and 7 * n, follow from one variable.
+            if bounds.are_free:
+                break
+        steps = bounds.steps()
+        if max(steps, default=1) > 1:
+            self._widen_steps(steps, form.sizes)
+            bounds = bounds_of(samples)
+        # Whether all sizes between those seen, and some beyond them, are legal. If not, the
+        # outlines only look like one loop: a dimension of size 1 is broadcast in one of them.
+        self.is_continuous = bounds.are_continuous
+        # Variables of the wire are at least 1, so smaller values are shifted.
+        self._shifts = [max(0, 1 - low) for low, _ in bounds.ends]
+        self.symbols = [
+            Symbol(f"size{number}", low + shift, high + shift)
+            for number, ((low, high), shift) in enumerate(zip(bounds.ends, self._shifts))]
+
+    def _relate(self, columns: Sequence[Sequence[int]], by_ratio: bool) -> None:
+        """Finds which sizes follow from which. By ratio: each size may be a variable's multiple."""
+        self._bases: List[_Base] = []
+        self._follow: List[Optional[_Follows]] = [None] * len(columns)
         spread = [max(column) - min(column) for column in columns]
-        self._bases: List[int] = []  # the places whose size is itself a variable
-        # By place: the variable's number, the factor, the constant.
-        self._follow: List[Optional[Tuple[int, int, int]]] = [None] * len(columns)
-        for place in sorted(range(len(columns)), key=spread.__getitem__):
-            if not spread[place]:
-                continue
-            for number, base in enumerate(self._bases):
-                found = _affine(columns[base], columns[place])
-                if found is not None:
-                    self._follow[place] = (number, *found)
+        varying = sorted(filter(spread.__getitem__, range(len(columns))), key=spread.__getitem__)
+        families: List[List[int]] = []  # places, the base's first
+        for place in varying:
+            for family in families:
+                if _is_affine(columns[family[0]], columns[place], by_ratio):
+                    family.append(place)
                     break
             else:
-                self._follow[place] = (len(self._bases), 1, 0)
-                self._bases.append(place)
-        self._fixed = form.sizes
-        self.symbols = self._bounded(
-            [columns[base] for base in self._bases], outline, form)
+                families.append([place])
+        for number, (place, *others) in enumerate(families):
+            common = gcd(spread[place], *[spread[other] for other in others])
+            step = spread[place] // common
+            base = _Base(place, step, columns[place][0] % step)
+            self._bases.append(base)
+            values = [self._value(base, size) for size in columns[place]]
+            for each in (place, *others):
+                self._follow[each] = _Follows(number, *_affine(values, columns[each]))
+
+    def _widen_steps(self, steps: Sequence[int], sizes: Sequence[int]) -> None:
+        """Makes variables count only each so many of their values, among them that of `sizes`."""
+        rests = [self._value(base, sizes[base.place]) % step
+                 for base, step in zip(self._bases, steps)]
+        self._bases = [
+            _Base(base.place, base.step * step, base.step * rest + base.rest)
+            for base, step, rest in zip(self._bases, steps, rests)]
+        for place, follows in enumerate(self._follow):
+            if follows is not None:
+                number, factor, constant = follows
+                self._follow[place] = _Follows(
+                    number, factor * steps[number], factor * rests[number] + constant)
+
+    @staticmethod
+    def _value(base: "_Base", size: int) -> int:
+        return (size - base.rest) // base.step
 
     def fits(self, sizes: Sequence[int]) -> bool:
         """Returns whether the sizes follow from the variables as guessed, ignoring bounds."""
+        values = [self._value(base, sizes[base.place]) for base in self._bases]
         for size, fixed, follows in zip(sizes, self._fixed, self._follow):
             if size != (fixed if follows is None else
-                        follows[1] * sizes[self._bases[follows[0]]] + follows[2]):
+                        follows[1] * values[follows[0]] + follows[2]):
                 return False
         return True
 
     def bindings(self, sizes: Sequence[int]) -> Optional[Dict[Symbol, int]]:
         """Returns the variables' values for sizes that fit; None: one is out of bounds."""
-        bound = {symbol: sizes[base] for symbol, base in zip(self.symbols, self._bases)}
+        bound = {symbol: self._value(base, sizes[base.place]) + shift
+                 for symbol, base, shift in zip(self.symbols, self._bases, self._shifts)}
         inside = all(symbol.low <= value <= symbol.high for symbol, value in bound.items())
         return bound if inside else None
 
     def written(self, form: Form) -> "Sizes":
         """Returns the writer for the graph's message."""
-        return Sizes(self.symbols, {
-            place: self._dim(number) for number, place in enumerate(form.places)})
+        variables: List[Number] = [
+            Dim({(symbol,): 1}) - shift for symbol, shift in zip(self.symbols, self._shifts)]
+        return Sizes(self.symbols, self._places(form, variables))
 
-    def _dim(self, place: int) -> Number:
-        follows = self._follow[place]
-        if follows is None:
-            return self._fixed[place]
-        number, factor, constant = follows
-        return Dim({(self.symbols[number],): factor, (): constant})
-
-    def _bounded(self, seen: Sequence[Sequence[int]], outline: Outline, form: Form) -> List[Symbol]:
-        sizes_min = [_SIZE_MIN] * len(seen)
-        sizes_max = [_reach(sizes) for sizes in seen]
-        elements = sum(prod(node.shape) for node in outline.nodes)
-        for number, sizes in enumerate(seen):
-            elements = elements * sizes_max[number] // sizes[-1]
-        if elements > _CHEAP_ELEMENTS:
-            # A size that grows is likely to go on growing; one that does not, such as an epoch's
-            # last batch, is not.
-            sizes_max = [2 * sizes[-1] if sizes[-1] > max(sizes[:-1]) else max(sizes)
-                         for sizes in seen]
-        for follows in self._follow:
-            if follows is not None:
-                number, factor, constant = follows
-                # factor * variable + constant >= _SIZE_MIN
-                if factor > 0:
-                    sizes_min[number] = max(sizes_min[number], -((constant - _SIZE_MIN) // factor))
-                else:
-                    sizes_max[number] = min(sizes_max[number], (constant - _SIZE_MIN) // -factor)
-        self._keep_slices_inside(sizes_max, form)
-        return [Symbol(f"size{number}", min(low, min(sizes)), max(high, max(sizes)))
-                for number, (low, high, sizes) in enumerate(zip(sizes_min, sizes_max, seen))]
-
-    def _keep_slices_inside(self, sizes_max: List[int], form: Form) -> None:
-        number_of = {place: number for number, place in enumerate(form.places)}
-        for node in {node for node, kind, _ in form.places if kind == "result"}:
-            if node.op != "shrink":
-                continue
-            for axis, _, _ in moved_axes(node):
-                length = self._follow_at(number_of.get((node, "result", axis)))
-                whole = self._follow_at(number_of.get((node, "operand", axis)))
-                if length is not None and whole is None and length[1] > 0:
-                    size = node.operands[0].shape[axis]
-                    sizes_max[length[0]] = min(
-                        sizes_max[length[0]], (size - length[2]) // length[1])
-
-    def _follow_at(self, place: Optional[int]) -> Optional[Tuple[int, int, int]]:
-        return None if place is None else self._follow[place]
+    def _places(self, form: Form, values: Sequence[Number]) -> Dict[_Place, Number]:
+        return {place: follows.factor * values[follows.variable] + follows.constant
+                for place, follows in zip(form.places, self._follow) if follows is not None}
 
 
-def _reach(sizes: Sequence[int]) -> int:
-    return max(_REACH_MIN, 1 << (2 * max(sizes) - 1).bit_length())
-
-
-def _affine(base: Sequence[int], column: Sequence[int]) -> Optional[Tuple[int, int]]:
-    """Returns the factor and constant that give a column from a varying base, or None."""
+def _is_affine(base: Sequence[int], column: Sequence[int], by_ratio: bool) -> bool:
+    """Returns whether a column is factor * base + constant, by ratio with any rational factor."""
     other = next(i for i, size in enumerate(base) if size != base[0])
-    factor, rest = divmod(column[other] - column[0], base[other] - base[0])
-    constant = column[0] - factor * base[0]
-    if rest or not factor or any(
-            factor * a + constant != b for a, b in zip(base, column)):
-        return None
-    return factor, constant
+    rise, run = column[other] - column[0], base[other] - base[0]
+    return bool(rise) and (by_ratio or rise % run == 0) and all(
+        rise * (a - base[0]) == run * (b - column[0]) for a, b in zip(base, column))
+
+
+def _affine(values: Sequence[int], column: Sequence[int]) -> Tuple[int, int]:
+    """Returns the factor and the constant that give a column from values."""
+    other = next(i for i, value in enumerate(values) if value != values[0])
+    factor = (column[other] - column[0]) // (values[other] - values[0])
+    return factor, column[0] - factor * values[0]
 
 
 class Sizes:
     """Writes variables in place of sizes while `build` makes a graph's message."""
 
-    def __init__(self, symbols: Sequence[Symbol], dims: Dict[_Place, Number]) -> None:
+    def __init__(self, symbols: Sequence[Symbol], dims: Dict[_Place, Number],
+                 moved: FrozenSet[Position] = frozenset()) -> None:
+        """`moved` are begins that do not matter, since they are inputs."""
         self._symbols = symbols
         self._dims = dims
+        self._moved = moved
+        self._nodes = {node for node, _, _ in dims}
 
     def declare(self, graph: Any) -> None:
         """Adds the variables to the graph."""
         declare(graph, self._symbols)
+
+    def has(self, node: Node) -> bool:
+        """Returns whether one of a node's sizes is a variable."""
+        return node in self._nodes
 
     def shape(self, node: Node) -> Tuple[Number, ...]:
         """Returns an input's shape."""
@@ -209,18 +273,24 @@ class Sizes:
 
     def attributes(self, node: Node) -> Attributes:
         """Returns a node's attributes."""
+        if node not in self._nodes:
+            return node.attributes
         if node.op in MOVES:
             ((name, pairs),) = node.attributes
             before = self._of(node, "operand", node.operands[0].shape)
             written: List[Number] = []
             for axis, (old, new) in enumerate(zip(before, self.result(node))):
-                begin: Number = pairs[2 * axis]
+                begin: Number = 0 if (node, axis) in self._moved else pairs[2 * axis]
                 written += [begin, begin + new if node.op == "shrink" else new - old - begin]
             return ((name, tuple(written)),)
-        if node.op not in _WITH_SHAPE:
-            return node.attributes
-        return tuple([(name, self._of(node, "shape", value) if name == "shape" else value)
+        return tuple([(name, self._attribute(node, name, value))
                       for name, value in node.attributes])
+
+    def _attribute(self, node: Node, name: str, value: Any) -> Any:
+        if name == _AMOUNTS.get(node.op):
+            amounts = self._of(node, "amount", _amounts(value))
+            return amounts if isinstance(value, tuple) else amounts[0]
+        return self._of(node, "shape", value) if name == "shape" else value
 
     def _of(self, node: Node, kind: str, shape: Sequence[int]) -> Tuple[Number, ...]:
         return tuple([self._dims.get((node, kind, axis), size) for axis, size in enumerate(shape)])

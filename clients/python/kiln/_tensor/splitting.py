@@ -147,7 +147,8 @@ class Splitting(Arithmetic):
             split += [1, size]
             wide += [count, size]
         whole = tuple(count * size for count, size in zip(counts, shape))
-        return self.reshape(split).expand(wide).reshape(whole)
+        # A count of 1 is an operation too, so that a loop over counts computes it alike.
+        return self.reshape(split)._op("expand", shape=tuple(wide)).reshape(whole)
 
     def tile(self, *repeats: Any) -> "Tensor":
         """Repeats the tensor, as NumPy's tile.
@@ -171,7 +172,7 @@ class Splitting(Arithmetic):
         size, before, after = self.shape[place], self.shape[:place], self.shape[place + 1 :]
         if isinstance(repeats, NUMBER):
             count = whole(repeats, "repeats")
-            wide = self.unsqueeze(place + 1).expand((*before, size, count, *after))
+            wide = self.unsqueeze(place + 1)._op("expand", shape=(*before, size, count, *after))
             return wide.reshape((*before, size * count, *after))
         counts = np.asarray(repeats)
         if counts.size and counts.dtype.kind not in "iu":
@@ -218,8 +219,7 @@ class Splitting(Arithmetic):
         for amount, place in zip(amounts, axes):
             size = x.shape[normalize_axis(place, x.ndim)]
             left = _rolled_off(amount, size)
-            if left:
-                x = concat([x.narrow(place, left, size - left), x.narrow(place, 0, left)], place)
+            x = concat([x.narrow(place, left, size - left), x.narrow(place, 0, left)], place)
         return x
 
     def pad(self, padding: Sequence[int], value: Any = 0) -> "Tensor":
@@ -237,10 +237,11 @@ class Splitting(Arithmetic):
         pairs = [(whole(padding[i], "padding"), whole(padding[i + 1], "padding"))
                  for i in range(0, len(padding), 2)]
         pairs = [(0, 0)] * (self.ndim - len(pairs)) + pairs[::-1]
-        amounts = tuple(amount for pair in pairs for amount in pair)
-        if not any(amounts):
-            return self._alias()
-        padded = self._op("pad", padding=amounts)
+        return self._padded(tuple(amount for pair in pairs for amount in pair), value)
+
+    def _padded(self, amounts: Sequence[int], value: Any) -> "Tensor":
+        # A padding of 0 is an operation too, so that a loop over paddings computes it alike.
+        padded = self._op("pad", padding=tuple(amounts))
         if is_padding(value):
             return padded
         inside = filled(self.shape, True)._op("pad", padding=amounts)

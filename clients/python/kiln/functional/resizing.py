@@ -2,7 +2,6 @@
 
 from typing import Any, Optional, Sequence, Tuple, Union
 
-from kiln._basics.conversion import is_padding
 from kiln._basics.errors import InvalidArgument
 from kiln._rules import flag, whole
 from kiln.functional._arguments import Sizes, spread
@@ -31,11 +30,8 @@ def pad(input: Tensor, pad: Sequence[int], mode: str = "constant", value: Any = 
     if any((begin, end) != (0, size) for (begin, end), size in zip(cut, input.shape)):
         input = input._op("shrink", bounds=tuple(part for ends in cut for part in ends))
     padding = tuple(max(0, part) for ends in amounts for part in ends)
-    if not any(padding):
-        return input
     if mode == "constant":
-        return input._op("pad", padding=padding) if is_padding(value) else input._op(
-            "pad_constant", padding=padding, value=value)
+        return input._padded(padding, value)
     if mode not in _BORDERS:
         raise InvalidArgument(
             f'pad: mode is "{mode}"; it must be "constant", "reflect", "replicate" or "circular"')
