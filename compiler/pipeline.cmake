@@ -28,7 +28,7 @@ kiln_library(kiln_pipeline
 kiln_library(kiln_compiler
   SOURCES cached_kernel.cc compile_job.cc compile_kernels.cc compiler.cc machine_codes.cc rehearse.cc version.cc ${KILN_FINGERPRINT}
   PUBLIC kiln_pipeline kiln_graph kiln_codegen kiln_workers kiln_driver_interface absl::statusor absl::time
-  PRIVATE kiln_coding kiln_partition kiln_kernel kiln_search kiln_schedule kiln_proof kiln_digest Threads::Threads)
+  PRIVATE kiln_coding kiln_partition kiln_kernel kiln_search kiln_schedule kiln_proof kiln_digest absl::flat_hash_map absl::synchronization Threads::Threads)
 kiln_test(compiler_test SOURCES compile_kernels_test.cc LIBRARIES kiln_compiler kiln_search kiln_kernel)
 kiln_test(machine_codes_test SOURCES machine_codes_test.cc LIBRARIES kiln_compiler kiln_codegen absl::strings)
 target_include_directories(kiln_compiler PRIVATE ${CMAKE_CURRENT_BINARY_DIR}/fingerprint)

@@ -4,7 +4,10 @@
 #include <optional>
 #include <vector>
 
+#include "absl/base/thread_annotations.h"
+#include "absl/container/flat_hash_map.h"
 #include "absl/strings/str_cat.h"
+#include "absl/synchronization/mutex.h"
 #include "compiler/compile_kernels.h"
 #include "compiler/graph/text.h"
 #include "compiler/kernel/kernel.h"
@@ -12,6 +15,7 @@
 #include "compiler/pipeline.h"
 #include "compiler/search/knobs/setting.h"
 #include "compiler/search/space.h"
+#include "proto/digest/sha256.h"
 
 namespace kiln::compiler {
 namespace {
@@ -28,6 +32,34 @@ class NoImages : public workers::KernelCompiler {
   }
 };
 
+// The schedules that this process has survived. The candidates of a search have most kernels in
+// common. Thread-safe.
+class SurvivedKernels : public KernelCache {
+ public:
+  static SurvivedKernels& OfThisProcess() {
+    static auto* const survived = new SurvivedKernels;
+    return *survived;
+  }
+
+  std::optional<std::string> Get(const std::string& key) override ABSL_LOCKS_EXCLUDED(mutex_) {
+    absl::MutexLock lock(&mutex_);
+    const auto found = kernels_.find(Sha256Hex(key));
+    return found == kernels_.end() ? std::nullopt : std::optional(found->second);
+  }
+  void Put(const std::string& key, const std::string& value) override ABSL_LOCKS_EXCLUDED(mutex_) {
+    absl::MutexLock lock(&mutex_);
+    if (kernels_.size() >= kKernelsMax) kernels_.clear();
+    kernels_[Sha256Hex(key)] = value;
+  }
+
+ private:
+  // Of some KiB each.
+  static constexpr size_t kKernelsMax = 4096;
+
+  absl::Mutex mutex_;
+  absl::flat_hash_map<std::string, std::string> kernels_ ABSL_GUARDED_BY(mutex_);
+};
+
 absl::Status RehearseChoices(const workers::Rehearsal& rehearsal, const drivers::Target& target) {
   const absl::StatusOr<const codegen::MachineCode*> machine = FindMachineCode(target.architecture);
   if (!machine.ok()) return machine.status();
@@ -35,6 +67,7 @@ absl::Status RehearseChoices(const workers::Rehearsal& rehearsal, const drivers:
   if (!part.ok()) return Unreadable(part.status());
   NoImages no_images;
   Options options;
+  options.cache = &SurvivedKernels::OfThisProcess();
   options.kernel_compiler = &no_images;
   options.disabled_passes = rehearsal.disabled_passes;
   options.choices = [&](const std::string&, const drivers::Target&) { return rehearsal.choices; };

@@ -139,6 +139,7 @@ class TunerTest : public ::testing::Test {
                        .make_runner = [this](const kernel::Kernel& kernel, runtime::ManagedDevice&)
                            -> absl::StatusOr<std::unique_ptr<TrialRunner>> {
                          world_.searched.push_back(kernel.name);
+                         if (runners_ == 0 && on_first_runner_) on_first_runner_();
                          ++runners_;
                          if (world_.broken.contains(kernel.name))
                            return absl::InternalError("no runner");
@@ -207,6 +208,7 @@ class TunerTest : public ::testing::Test {
   std::unique_ptr<Tuner> tuner_;
   std::atomic<int> runners_{0};   // made
   std::atomic<int> compiled_{0};  // candidates
+  std::function<void()> on_first_runner_;
   int changes_ = 0;
   std::vector<std::string> ended_;
   std::map<std::string, double> shares_;
@@ -638,7 +640,7 @@ TEST_F(TunerTest, PausesTakeNoneOfItsTime) {
 
 TEST_F(TunerTest, APausedTuningCompilesNothingUntilItIsResumed) {
   const auto control = std::make_shared<TuningControl>();
-  control->Pause(clock_.steady());
+  on_first_runner_ = [&] { control->Pause(clock_.steady()); };
   absl::Notification ended;
   std::thread tuning([&] {
     EXPECT_TRUE(Tune({.control = control}).ok());
