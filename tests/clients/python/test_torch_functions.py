@@ -5,9 +5,11 @@ tests/clients/python/pytorch/record.py records its results again.
 
 # ruff: noqa: E501
 
+import gc
 import json
 import pathlib
 import sys
+import weakref
 
 import numpy as np
 import pytest
@@ -89,6 +91,35 @@ def test_a_backward_sees_the_values_of_its_call(connection):
         x.mul_(10)
     y.backward()
     assert x.grad.item() == 6 and y.grad_fn.name() == "SquareBackward"
+
+
+def test_results_go_with_the_last_tensor(connection):
+    class Exp(torch.autograd.Function):
+        @staticmethod
+        def forward(ctx, x):
+            result = x.exp()
+            ctx.save_for_backward(x, result)
+            return result, result * 2
+
+        @staticmethod
+        def backward(ctx, slope, twice):
+            return (slope + 2 * twice) * ctx.saved_tensors[1]
+
+    x = torch.tensor([0.0], requires_grad=True)
+    gc.collect()
+    gc.disable()
+    try:
+        first, second = Exp.apply(x)
+        second.register_hook(lambda slope: slope * 3)
+        nodes = [weakref.ref(tensor._node) for tensor in (first, second)]
+        del first
+        assert nodes[0]() is None
+        (slope,) = torch.autograd.grad(second.sum(), x, create_graph=True)
+        assert slope.item() == 6 and torch.autograd.grad(slope, x)[0].item() == 6
+        del second, slope
+        assert [node() for node in nodes] == [None, None]
+    finally:
+        gc.enable()
 
 
 def test_functions_in_a_traced_function(connection):

@@ -7,7 +7,7 @@ that gradients flow from.
 """
 
 import weakref
-from typing import Any, Callable, Dict, Iterable, List, NamedTuple, Optional, Sequence, Set, Tuple
+from typing import Any, Callable, Dict, List, NamedTuple, Optional, Sequence, Set, Tuple
 
 from kiln._graph import node as _nodes
 from kiln._graph.node import Node, make
@@ -27,11 +27,12 @@ class Function:
     """A call of a function with a backward of its own.
 
     `inputs` are the nodes whose gradients backward returns, None for other arguments. `backward`
-    takes a gradient or None for each result.
+    takes this function, and a gradient or None for each result; it does not hold the function, nor
+    its results, so that they go with the last tensor.
     """
 
     def __init__(self, name: str, inputs: Sequence[Optional[Node]], count: int,
-                 backward: Callable[[List[Any]], Sequence[Any]]) -> None:
+                 backward: Callable[["Function", List[Any]], Sequence[Any]]) -> None:
         self.name = name
         self.inputs = tuple(inputs)
         self.backward = backward
@@ -71,7 +72,7 @@ def hooks_of(node: Node) -> Dict[int, Callable[[Any], Any]]:
         function.results[place] = weakref.ref(before)
     hooks: Dict[int, Callable[[Any], Any]] = {}
 
-    def call(slopes: List[Any]) -> Sequence[Any]:
+    def call(_: Function, slopes: List[Any]) -> Sequence[Any]:
         (slope,) = slopes
         for hook in list(hooks.values()) if slope is not None else ():
             instead = hook(slope)
@@ -93,13 +94,39 @@ class Flow:
 
     def __init__(self, ends: Sequence[End]) -> None:
         self._ends = list(ends)
-        self._reached: Dict[Node, Set[Node]] = {}
+        self._reached: Dict[Node, _Reached] = {}
         # Gradients that hooks have replaced.
         self._replaced: Dict[Node, Any] = {}
         for end in ends:
             check_flow(wrap(end.node))
-        for function in _functions([end.node for end in ends]):
+        functions: Dict[Function, None] = {}
+        pending = [end.node for end in ends]
+        while pending:
+            root = pending.pop()
+            if root in self._reached:
+                continue
+            found = self._reached[root] = _reached(root)
+            functions.update(dict.fromkeys(found.functions))
+            pending += [given for function in found.functions for given in function.inputs
+                        if given is not None and given.tracked]
+        for function in sorted(functions, key=lambda function: -function.order):
             self._run(function)
+
+    def leaves(self) -> List[Tuple[Node, Any]]:
+        """Returns the leaves under the ends that want a gradient, with their tensors; and results
+        after retain_grad().
+        """
+        found: List[Tuple[Node, Any]] = []
+        nodes = dict.fromkeys([node for part in self._reached.values() for node in part.wanted])
+        for node in nodes:
+            tensor = node.leaf() if node.leaf is not None else None
+            if tensor is not None and tensor._requires_grad:
+                found.append((node, tensor))
+            tensor = node.retained() if node.retained is not None else None
+            if tensor is not None and tensor._node is node:
+                found.append((node, tensor))
+        found.reverse()
+        return found
 
     def hooked(self, node: Node) -> Any:
         """Returns the gradient for a node, after its hooks; None if no end depends on it."""
@@ -109,7 +136,7 @@ class Flow:
         """Returns the gradient for a node; None if no end depends on it."""
         total = None
         for end in self._ends:
-            if node not in self._under(end.node):
+            if node not in self._reached[end.node].nodes:
                 continue
             if node is end.node and end.upstream is not None:
                 part = end.upstream
@@ -123,71 +150,37 @@ class Flow:
         slopes = [None if node is None else self.slope(node) for node in results]
         if all(slope is None for slope in slopes):
             return
-        given = function.backward(slopes)
+        given = function.backward(function, slopes)
         if function.hooks is not None:
             self._replaced[results[0]] = given[0]  # type: ignore[index]
         for node, slope in zip(function.inputs, given):
             if node is not None and slope is not None and node.tracked:
                 self._ends.append(End(node, slope))
 
-    def _under(self, root: Node) -> Set[Node]:
-        found = self._reached.get(root)
-        if found is None:
-            found = self._reached[root] = set(_walk([root]))
-        return found
+
+class _Reached(NamedTuple):
+    """The nodes to which gradients flow from a root, up to and with those of functions."""
+
+    nodes: Set[Node]
+    functions: List[Function]
+    wanted: List[Node]  # leaves, and nodes whose gradient is retained
 
 
-def _walk(roots: Iterable[Node]) -> Iterable[Node]:
-    """Yields the nodes to which gradients flow from roots, up to and with those of functions."""
-    stack = list(roots)
-    seen = set(stack)
+def _reached(root: Node) -> _Reached:
+    found = _Reached({root}, [], [])
+    nodes, functions, wanted = found
+    stack = [root]
     while stack:
         node = stack.pop()
-        yield node
-        if node.function is not None or node.leaf is not None or node.op == "detach":
+        if node.leaf is not None or node.retained is not None:
+            wanted.append(node)
+        if node.function is not None:
+            functions.append(node.function)
+            continue
+        if node.leaf is not None or node.op == "detach":
             continue
         for operand in node.operands:
-            if operand.tracked and operand not in seen:
-                seen.add(operand)
+            if operand.tracked and operand not in nodes:
+                nodes.add(operand)
                 stack.append(operand)
-
-
-def _functions(roots: Sequence[Node]) -> List[Function]:
-    """Returns the functions under roots, the last one first."""
-    found: Dict[Function, None] = {}
-    for function, _ in _all(roots):
-        if function is not None:
-            found[function] = None
-    return sorted(found, key=lambda function: -function.order)
-
-
-def _all(roots: Sequence[Node]) -> Iterable[Tuple[Optional[Function], Node]]:
-    """Yields all nodes to which gradients flow, also through functions, with their functions."""
-    pending = list(roots)
-    seen: Set[Node] = set()
-    while pending:
-        for node in _walk([pending.pop()]):
-            if node in seen:
-                continue
-            seen.add(node)
-            function = node.function
-            yield function, node
-            if function is not None:
-                pending += [given for given in function.inputs
-                            if given is not None and given.tracked and given not in seen]
-
-
-def leaves(roots: Sequence[Node]) -> List[Tuple[Node, Any]]:
-    """Returns the leaves under roots that want a gradient, with their tensors; and results after
-    retain_grad().
-    """
-    found = []
-    for _, node in _all(roots):
-        tensor = node.leaf() if node.leaf is not None else None
-        if tensor is not None and tensor._requires_grad:
-            found.append((node, tensor))
-        tensor = node.retained() if node.retained is not None else None
-        if tensor is not None and tensor._node is node:
-            found.append((node, tensor))
-    found.reverse()
     return found

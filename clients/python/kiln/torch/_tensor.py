@@ -722,7 +722,7 @@ def backward(outputs: Sequence[Tuple[Tensor, Any]], create_graph: bool = False,
     ends = ends_of(outputs)
     with GradientMode(create_graph):
         flow = _flow.Flow(ends)
-        for node, tensor in _flow.leaves([end.node for end in ends]):
+        for node, tensor in flow.leaves():
             if chosen is not None and id(tensor) not in chosen:
                 continue
             slope = hooked(tensor, flow.hooked(node))

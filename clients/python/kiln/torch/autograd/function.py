@@ -1,7 +1,7 @@
 """torch.autograd.Function: functions with a backward of their own."""
 
 import functools
-from typing import Any, Callable, Dict, List, Optional, Sequence, Tuple
+from typing import Any, Callable, Dict, List, NamedTuple, Optional, Sequence, Tuple
 
 from kiln._basics.errors import InvalidArgument
 from kiln._graph.gradient_mode import no_grad
@@ -21,6 +21,7 @@ class FunctionCtx:
         self._kept: Tuple[Any, ...] = ()
         self._undifferentiable: Tuple[Any, ...] = ()
         self._dirty: Tuple[Any, ...] = ()
+        self._function: Optional[_flow.Function] = None  # while its backward() runs
 
     def save_for_backward(self, *tensors: Any) -> None:
         """Saves inputs, results and other tensors, or None, for backward()."""
@@ -32,7 +33,10 @@ class FunctionCtx:
     @property
     def saved_tensors(self) -> Tuple[Any, ...]:
         """The saved tensors, with the values that they had at the end of forward()."""
-        return tuple(wrap(kept) if isinstance(kept, Node) else kept for kept in self._kept)
+        return tuple([
+            wrap(kept) if isinstance(kept, Node) else
+            wrap(_again(self._function, kept)) if isinstance(kept, _Result) else kept
+            for kept in self._kept])
 
     saved_variables = saved_tensors
 
@@ -51,12 +55,26 @@ class FunctionCtx:
     def mark_shared_storage(self, *pairs: Any) -> None:
         """Does nothing."""
 
-    def _keep(self, nodes: Dict[int, Node]) -> None:
-        """Keeps the saved tensors; `nodes` has those of results, by the tensor's id."""
+    def _keep(self, results: Dict[int, "_Result"]) -> None:
+        """Keeps the saved tensors; `results` has those that are results, by the tensor's id."""
         self._kept = tuple([
-            nodes.get(id(saved), saved._node) if isinstance(saved, Tensor) else saved
+            results.get(id(saved), saved._node) if isinstance(saved, Tensor) else saved
             for saved in self._saved])
         self._saved = ()
+
+
+class _Result(NamedTuple):
+    """A result that is saved: not its node, which holds the function, but the value."""
+
+    place: int
+    value: Node
+
+
+def _again(function: Any, result: _Result) -> Node:
+    """Returns the node of a result; it is made again if it is no longer used."""
+    reference = function.results[result.place]
+    node: Optional[Node] = None if reference is None else reference()
+    return node or function.result(*result)
 
 
 class Function:
@@ -104,56 +122,63 @@ class Function:
                 output = cls.forward(*args, **kwargs)
                 cls.setup_context(ctx, args, output)
         results = list(output) if isinstance(output, (tuple, list)) else [output]
-        nodes: Dict[int, Node] = {}
+        saved: Dict[int, _Result] = {}
         if wanted:
-            results, nodes = _made(cls, ctx, args, inputs, results)
-        ctx._keep(nodes)
+            results, saved = _made(cls, ctx, args, inputs, results)
+        ctx._keep(saved)
         if isinstance(output, (tuple, list)):
             return tuple(results)
         return results[0]
 
 
 def _made(cls: Any, ctx: FunctionCtx, args: Sequence[Any], inputs: Sequence[Optional[Node]],
-          results: List[Any]) -> Tuple[List[Any], Dict[int, Node]]:
-    """Returns the results, through which gradients flow, and their nodes by the tensor's id."""
+          results: List[Any]) -> Tuple[List[Any], Dict[int, _Result]]:
+    """Returns the results, through which gradients flow; and as saved, by the tensor's id."""
     shapes = [(tuple(part.shape), part.dtype) if isinstance(part, Tensor) else None
               for part in results]
     sizes = [tuple(arg.shape) if isinstance(arg, Tensor) else () for arg in args]
 
-    def backward(slopes: List[Any]) -> Sequence[Any]:
+    count = len(inputs)
+    dtypes = [None if node is None else node.dtype for node in inputs]
+
+    def backward(function: _flow.Function, slopes: List[Any]) -> Sequence[Any]:
         if ctx.materialize_grads:
             slopes = [
                 _creation.zeros(*like[0], dtype=like[1]) if slope is None and like is not None
                 else slope for slope, like in zip(slopes, shapes)]
-        given = cls.backward(ctx, *slopes)
+        ctx._function = function
+        try:
+            given = cls.backward(ctx, *slopes)
+        finally:
+            ctx._function = None
         listed = list(given) if isinstance(given, (tuple, list)) else [given]
-        if len(listed) < len(inputs) or any(
-                extra is not None for extra in listed[len(inputs):]):
+        if len(listed) < count or any(extra is not None for extra in listed[count:]):
             raise InvalidArgument(
                 f"{cls.__name__}.backward returned {len(listed)} gradients; it must return one, or "
-                f"None, for each of the {len(inputs)} arguments of forward")
-        return [None if slope is None or node is None else _fitted(cls, slope, size, node)
-                for slope, node, size in zip(listed, inputs, sizes)]
+                f"None, for each of the {count} arguments of forward")
+        return [None if slope is None or dtype is None else _fitted(cls, slope, size, dtype)
+                for slope, dtype, size in zip(listed, dtypes, sizes)]
 
     call = _flow.Function(cls.__name__, inputs, len(results), backward)
     fixed = {id(part) for part in ctx._undifferentiable}
     dirty = {id(part) for part in ctx._dirty}
-    nodes: Dict[int, Node] = {}
+    saved: Dict[int, _Result] = {}
     made: List[Any] = []
     for place, part in enumerate(results):
         if not isinstance(part, Tensor) or id(part) in fixed or not part.dtype.is_float:
             made.append(part)
             continue
-        node = nodes[id(part)] = call.result(place, part._node)
+        saved[id(part)] = _Result(place, part._node)
+        node = call.result(place, part._node)
         if id(part) in dirty:
             part._node = node
             made.append(part)
         else:
             made.append(wrap(node))
-    return made, nodes
+    return made, saved
 
 
-def _fitted(cls: Any, slope: Any, shape: Tuple[int, ...], node: Node) -> Any:
+def _fitted(cls: Any, slope: Any, shape: Tuple[int, ...], dtype: Any) -> Any:
     """Returns a gradient in the shape and the dtype of the input."""
     found = convert(slope)
     if tuple(found.shape) != shape:
@@ -163,7 +188,7 @@ def _fitted(cls: Any, slope: Any, shape: Tuple[int, ...], node: Node) -> Any:
             raise InvalidArgument(
                 f"{cls.__name__}.backward returned a gradient of shape {tuple(found.shape)} for an "
                 f"argument of shape {shape}") from None
-    return found if found.dtype is node.dtype else found._cast(node.dtype)
+    return found if found.dtype is dtype else found._cast(dtype)
 
 
 def once_differentiable(function: Callable[..., Any]) -> Callable[..., Any]:
@@ -187,7 +212,7 @@ def once_differentiable(function: Callable[..., Any]) -> Callable[..., Any]:
 def _undifferentiable(tensor: Any) -> Any:
     """Returns a tensor, through which the flow of a gradient is an error."""
 
-    def refuse(_: Any) -> Any:
+    def refuse(*_: Any) -> Any:
         raise InvalidArgument(
             "a second derivative of a function whose backward is marked with @once_differentiable")
 

@@ -3,26 +3,15 @@
 from typing import TYPE_CHECKING, Any
 
 from kiln.torch.nn import (
-    _layers,
-    _more_layers,
     _packed,  # noqa: F401, which lets recurrent layers take packed sequences
     functional,
     init,
+    modules,
     parameter,
     utils,
 )
-from kiln.torch.nn._containers import (
-    ModuleDict,
-    ModuleList,
-    ParameterDict,
-    ParameterList,
-    Sequential,
-)
-from kiln.torch.nn._module import Module
+from kiln.torch.nn.modules import *  # noqa: F403
 from kiln.torch.nn.parameter import Buffer, Parameter
-
-globals().update(_layers.LAYERS)
-globals().update(_more_layers.MORE)
 
 if TYPE_CHECKING:
 
@@ -30,7 +19,6 @@ if TYPE_CHECKING:
 
 
 __all__ = [
-    "Buffer", "Module", "ModuleDict", "ModuleList", "Parameter", "ParameterDict", "ParameterList",
-    "Sequential", "functional", "init", "parameter", "utils",
-    *sorted({**_layers.LAYERS, **_more_layers.MORE}),
+    "Buffer", "Parameter", "functional", "init", "modules", "parameter", "utils",
+    *modules.__all__,
 ]  # fmt: skip

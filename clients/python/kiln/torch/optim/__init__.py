@@ -1,6 +1,6 @@
 """torch.optim: the optimizers of kiln.optim with PyTorch's groups, state and arguments."""
 
-from typing import Any, Callable, Dict, List, Optional, Tuple
+from typing import TYPE_CHECKING, Any, Callable, Dict, List, Optional, Tuple
 
 from kiln import optim as _kiln
 from kiln._graph.gradient_mode import enable_grad, no_grad
@@ -36,16 +36,27 @@ def _optimizer(name: str, lr: float, **defaults: Any) -> Any:
 
 _BETAS = (0.9, 0.999)
 _plain_sgd: Any = _optimizer("SGD", 1e-3, momentum=0, dampening=0, weight_decay=0, nesterov=False)
-Adam = _optimizer("Adam", 1e-3, betas=_BETAS, eps=1e-8, weight_decay=0, amsgrad=False)
-AdamW = _optimizer("AdamW", 1e-3, betas=_BETAS, eps=1e-8, weight_decay=1e-2, amsgrad=False)
-RMSprop = _optimizer("RMSprop", 1e-2, alpha=0.99, eps=1e-8, weight_decay=0, momentum=0,
-                     centered=False)
-Adagrad = _optimizer("Adagrad", 1e-2, lr_decay=0, weight_decay=0, initial_accumulator_value=0,
-                     eps=1e-10)
-NAdam = _optimizer("NAdam", 2e-3, betas=_BETAS, eps=1e-8, weight_decay=0, momentum_decay=4e-3)
-RAdam = _optimizer("RAdam", 1e-3, betas=_BETAS, eps=1e-8, weight_decay=0)
-Adamax = _optimizer("Adamax", 2e-3, betas=_BETAS, eps=1e-8, weight_decay=0)
-Adadelta = _optimizer("Adadelta", 1.0, rho=0.9, eps=1e-6, weight_decay=0)
+# Optimizers whose rule is Kiln's, with their arguments in PyTorch's order.
+_OPTIMIZERS: Dict[str, Dict[str, Any]] = {
+    "Adadelta": {"lr": 1.0, "rho": 0.9, "eps": 1e-6, "weight_decay": 0},
+    "Adagrad": {"lr": 1e-2, "lr_decay": 0, "weight_decay": 0, "initial_accumulator_value": 0,
+                "eps": 1e-10},
+    "Adam": {"lr": 1e-3, "betas": _BETAS, "eps": 1e-8, "weight_decay": 0, "amsgrad": False},
+    "AdamW": {"lr": 1e-3, "betas": _BETAS, "eps": 1e-8, "weight_decay": 1e-2, "amsgrad": False},
+    "Adamax": {"lr": 2e-3, "betas": _BETAS, "eps": 1e-8, "weight_decay": 0},
+    "NAdam": {"lr": 2e-3, "betas": _BETAS, "eps": 1e-8, "weight_decay": 0,
+              "momentum_decay": 4e-3},
+    "RAdam": {"lr": 1e-3, "betas": _BETAS, "eps": 1e-8, "weight_decay": 0},
+    "RMSprop": {"lr": 1e-2, "alpha": 0.99, "eps": 1e-8, "weight_decay": 0, "momentum": 0,
+                "centered": False},
+}  # fmt: skip
+_MADE: Dict[str, Any] = {
+    _name: _optimizer(_name, **_arguments) for _name, _arguments in _OPTIMIZERS.items()}
+globals().update(_MADE)
+
+if TYPE_CHECKING:
+
+    def __getattr__(name: str) -> Any: ...
 
 
 class SGD(_plain_sgd):  # type: ignore[misc]
@@ -131,7 +142,10 @@ class Rprop(Optimizer):
         state["prev"], state["step_size"] = gradient, size
 
 
-class SparseAdam(Adam):  # type: ignore[misc, valid-type]
+_adam: Any = _MADE["Adam"]
+
+
+class SparseAdam(_adam):  # type: ignore[misc]
     """Adam: gradients are dense in Kiln."""
 
     def __init__(self, params: Any, lr: float = 1e-3, betas: Tuple[float, float] = _BETAS,
@@ -292,7 +306,6 @@ def _two_loops(gradient: Any, pairs: List[Any], ratio: float) -> Any:
 
 
 __all__ = [
-    "ASGD", "LBFGS", "SGD", "Adadelta", "Adafactor", "Adagrad", "Adam", "AdamW", "Adamax", "NAdam",
-    "Optimizer", "RAdam", "RMSprop", "Rprop", "SparseAdam", "lr_scheduler", "optimizer",
-    "swa_utils",
+    "ASGD", "LBFGS", "SGD", "Adafactor", "Optimizer", "Rprop", "SparseAdam", "lr_scheduler",
+    "optimizer", "swa_utils", *_MADE,
 ]  # fmt: skip

@@ -1,34 +1,13 @@
 """torch.utils.data: data sets, samplers and batches."""
 
-from kiln.torch.utils.data._datasets import (
-    ChainDataset,
-    ConcatDataset,
-    Dataset,
-    IterableDataset,
-    StackDataset,
-    Subset,
-    TensorDataset,
-    random_split,
-)
-from kiln.torch.utils.data._loader import (
-    DataLoader,
-    default_collate,
-    default_convert,
-    get_worker_info,
-)
-from kiln.torch.utils.data._samplers import (
-    BatchSampler,
-    DistributedSampler,
-    RandomSampler,
-    Sampler,
-    SequentialSampler,
-    SubsetRandomSampler,
-    WeightedRandomSampler,
-)
+from kiln.torch.utils.data import dataloader, dataset, distributed, sampler
+from kiln.torch.utils.data.dataloader import *  # noqa: F403
+from kiln.torch.utils.data.dataset import *  # noqa: F403
+from kiln.torch.utils.data.distributed import *  # noqa: F403
+from kiln.torch.utils.data.sampler import *  # noqa: F403
 
-__all__ = [
-    "BatchSampler", "ChainDataset", "ConcatDataset", "DataLoader", "Dataset", "DistributedSampler",
-    "IterableDataset", "RandomSampler", "Sampler", "SequentialSampler", "StackDataset", "Subset",
-    "SubsetRandomSampler", "TensorDataset", "WeightedRandomSampler", "default_collate",
-    "default_convert", "get_worker_info", "random_split",
-]  # fmt: skip
+__all__ = []
+__all__ += dataloader.__all__
+__all__ += dataset.__all__
+__all__ += distributed.__all__
+__all__ += sampler.__all__
