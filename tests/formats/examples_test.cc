@@ -175,8 +175,8 @@ class ExampleGraph : public runtime::GraphSource {
   const std::string& key() const override { return key_; }
   const std::vector<runtime::Variable>& variables() const override { return variables_; }
   std::string Wire() const override { return "graph 1"; }
-  absl::StatusOr<graph::Graph> Build(const runtime::Bindings&,
-                                     const runtime::Grow&) const override {
+  absl::StatusOr<graph::Graph> Build(const runtime::Bindings&, const runtime::Grow&,
+                                     ops::FormSizes*) const override {
     return absl::UnimplementedError("only an example");
   }
 

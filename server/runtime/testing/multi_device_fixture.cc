@@ -23,8 +23,8 @@ class TextSource : public runtime::GraphSource {
   explicit TextSource(std::string text) : text_(std::move(text)) {}
   const std::string& key() const override { return text_; }
   const std::vector<runtime::Variable>& variables() const override { return none_; }
-  absl::StatusOr<graph::Graph> Build(const runtime::Bindings&,
-                                     const runtime::Grow&) const override {
+  absl::StatusOr<graph::Graph> Build(const runtime::Bindings&, const runtime::Grow&,
+                                     ops::FormSizes*) const override {
     return graph::Parse(text_);
   }
 
