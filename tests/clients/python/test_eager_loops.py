@@ -592,6 +592,13 @@ def test_what_the_daemon_refuses_with_variables_has_a_program_for_each_size(stan
     assert len(stand_in.runs) == 4
 
 
+def test_what_the_daemon_refuses_with_a_length_of_1_it_may_accept_without(stand_in, monkeypatch):
+    monkeypatch.setattr(type(stand_in), "accepts", lambda self, program: len(self.graphs) > 2)
+    for length in (1, 5, 6, 7):
+        (kiln.tensor(np.ones(length, np.float32)) + 1).numpy()
+    assert [len(graph.variables) for _, graph in stand_in.graphs] == [0, 1, 0, 1]
+
+
 def test_a_mesh_has_sizes_that_are_numbers(stand_in):
     mesh = kiln.Mesh("data", ["cpu:0", "cpu:1"])
     for length in (6, 8, 10):

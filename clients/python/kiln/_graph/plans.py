@@ -122,8 +122,12 @@ class Ready(NamedTuple):
 class _Form:
     """The plan of outlines that differ only in sizes."""
 
-    def __init__(self, sizes: Sequence[int], numbers: Numbers) -> None:
-        """Starts with the sizes and numbers of the first, which has a program of its own."""
+    def __init__(self, sizes: Sequence[int], numbers: Numbers, is_joined: bool = False) -> None:
+        """Starts with the sizes and numbers of the first, which has a program of its own.
+
+        `is_joined`: the first is of another case.
+        """
+        self._is_joined = is_joined
         self._sizes: List[Sequence[int]] = [sizes]
         self._numbers: List[Numbers] = [numbers]
         # The last one first. Several are kept: some sizes are linear only in pieces.
@@ -167,12 +171,17 @@ class _Form:
         numbers = [self._numbers[-1], outline.numbers]
         if not Guess(sizes, numbers, outline, form).is_continuous:
             return None
-        return _Form(sizes[0], numbers[0])
+        return _Form(sizes[0], numbers[0], is_joined=True)
 
     def refused(self) -> None:
-        """Drops the guess: the daemon rejected the graph, so each outline gets its own plan."""
+        """Drops the guess, because the daemon rejected the graph.
+
+        Then each outline gets its own plan, unless the guess was made with another case.
+        """
         self._guesses.clear()
-        self._guesses_left = 0
+        self._guesses_left = _GUESSES if self._is_joined else 0
+        self._sizes, self._numbers = self._sizes[-1:], self._numbers[-1:]
+        self._is_joined = False
 
 
 class _Table:
