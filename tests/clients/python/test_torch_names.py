@@ -22,7 +22,7 @@ import torch_functions  # noqa: E402
 LEAST = {
     "torch.Tensor": 0.98, "torch": 0.97, "torch.nn": 0.98, "torch.nn.functional": 0.99, "torch.nn.init": 1.0, "torch.nn.utils": 0.9,
     "torch.nn.utils.rnn": 1.0, "torch.optim": 0.93, "torch.optim.lr_scheduler": 1.0, "torch.linalg": 0.9, "torch.utils.data": 1.0,
-    "torch.func": 0.8, "torch.autograd.functional": 1.0, "torch.distributions": 0.3,
+    "torch.func": 0.8, "torch.autograd.functional": 1.0, "torch.distributions": 0.4,
 }
 
 

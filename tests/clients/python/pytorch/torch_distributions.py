@@ -146,5 +146,23 @@ def cases(torch):
 
         return [d.kl_divergence(Mine(a, b), d.Normal(a, b)), d.kl_divergence(d.Normal(a, b), Mine(a, b))]
 
-    found.update({"Independent": independent, "flow of samples": flow_of_samples, "supports": supports, "own divergence": own_divergence})
+    def transformed():
+        results = []
+        t = d
+        for transforms, values in (
+                ([t.TanhTransform()], c), ([t.AffineTransform(1.0, -2.0)], a), ([t.ExpTransform()], a), ([t.SigmoidTransform()], c),
+                ([t.SoftplusTransform()], a), ([t.AffineTransform(a, b), t.TanhTransform(cache_size=1)], c - 0.5),
+                ([t.ComposeTransform([t.ExpTransform(), t.AffineTransform(1.0, 2.0)])], a + 2), ([t.ExpTransform(), t.PowerTransform(0.5)], a), ([], a),
+                ([t.identity_transform], a)):
+            loc, scale = a.clone().requires_grad_(), b.clone().requires_grad_()
+            made = d.TransformedDistribution(d.Normal(loc, scale), transforms)
+            result = made.log_prob(values)
+            results += [result, torch.autograd.grad(result.sum(), [loc, scale]), made.cdf(values), made.icdf(c), made.sample((2,)).shape,
+                        made.batch_shape, made.has_rsample]
+        rows = d.TransformedDistribution(d.Independent(d.Normal(a, b), 1), [d.TanhTransform(cache_size=1)])
+        drawn = rows.rsample()
+        return [*results, rows.log_prob(c), rows.event_shape, torch.isfinite(rows.log_prob(drawn)), rows.expand((4,)).sample().shape,
+                d.ExpTransform().inv(b), d.TanhTransform().inv.log_abs_det_jacobian(c, c.atanh()), isinstance(d.ExpTransform(), d.Transform)]
+
+    found.update({"Independent": independent, "transformed": transformed, "flow of samples": flow_of_samples, "supports": supports, "own divergence": own_divergence})
     return found

@@ -1,6 +1,6 @@
 """torch.distributions: probabilities, samples and entropies."""
 
-from kiln.torch.distributions import constraints, kl
+from kiln.torch.distributions import constraints, kl, transforms
 from kiln.torch.distributions.continuous import (
     Beta,
     Chi2,
@@ -24,10 +24,11 @@ from kiln.torch.distributions.discrete import (
 )
 from kiln.torch.distributions.distribution import Distribution, ExponentialFamily
 from kiln.torch.distributions.kl import kl_divergence, register_kl
+from kiln.torch.distributions.transforms import *  # noqa: F403
 
 __all__ = [
     "Bernoulli", "Beta", "Binomial", "Categorical", "Chi2", "Dirichlet", "Distribution",
     "Exponential", "ExponentialFamily", "Gamma", "Geometric", "Independent", "Laplace",
     "LogNormal", "MultivariateNormal", "Normal", "OneHotCategorical", "Poisson", "Uniform",
-    "constraints", "kl", "kl_divergence", "register_kl",
-]
+    "constraints", "kl", "kl_divergence", "register_kl", "transforms", *transforms.__all__,
+]  # fmt: skip
