@@ -6,7 +6,7 @@ have changed become inputs of one more program, and sizes become its variables.
 """
 
 import threading
-from typing import Any, Dict, Hashable, List, NamedTuple, Optional, Sequence, Tuple
+from typing import Any, Callable, Dict, Hashable, List, NamedTuple, Optional, Sequence, Tuple
 
 from kiln._basics.bindings import Bindings
 from kiln._basics.dtypes import DType
@@ -14,7 +14,7 @@ from kiln._graph import build, compiles, places, stages, telling
 from kiln._graph.lifting import Lifting, Numbers, Vectors
 from kiln._graph.node import Node
 from kiln._graph.outline import Outline
-from kiln._graph.sizes import Form, Guess, form_of
+from kiln._graph.sizes import SIZE_MIN, Form, Guess, form_of
 from kiln._placement.mesh import Mesh
 from kiln._placement.placement import ProgramHome
 
@@ -85,7 +85,7 @@ class _Plan:
     def __init__(self, samples: Sequence[Numbers] = (), guess: Optional[Guess] = None) -> None:
         """`samples` are numbers seen before."""
         self._samples = list(samples)
-        self._guess = guess
+        self.guess = guess
         self._lifting: Optional[Lifting] = None
         self._graph: Optional[_Graph] = None
 
@@ -98,7 +98,7 @@ class _Plan:
             if not all_of_them:
                 self._samples.append(outline.numbers)
             self._lifting = Lifting(outline.positions, self._samples, all_of_them)
-            sizes = self._guess.written(form) if self._guess is not None and form else None
+            sizes = self.guess.written(form) if self.guess is not None and form else None
             self._graph = _Graph(
                 outline, roots, home, self._lifting.written(outline.positions, sizes))
         return self._graph
@@ -127,6 +127,7 @@ class _Form:
         self._guess: Optional[Guess] = None
         self._plan: Optional[_Plan] = None
         self._guesses_left = _GUESSES
+        self._size_min = 0
 
     def plan(self, outline: Outline, form: Form) -> Optional[Tuple[_Plan, Bindings]]:
         """Returns the plan and the variables' values; None if the outline needs its own plan."""
@@ -139,12 +140,40 @@ class _Form:
             self._guesses_left -= not fits
             self._sizes.append(form.sizes)
             self._numbers.append(outline.numbers)
-            guess = self._guess = Guess(self._sizes, outline, form)
-            bindings = guess.bindings(form.sizes)
-            assert bindings is not None
-            plan = self._plan = _Plan(self._numbers[-_GUESSES:-1], guess)
+            return self._guessed(outline, form)
         assert plan is not None
         return plan, bindings
+
+    def _guessed(self, outline: Outline, form: Form) -> Tuple[_Plan, Bindings]:
+        guess = self._guess = Guess(self._sizes, outline, form, self._size_min)
+        bindings = guess.bindings(form.sizes)
+        assert bindings is not None
+        plan = self._plan = _Plan(self._numbers[-_GUESSES:-1], guess)
+        return plan, bindings
+
+    def narrowed(self, outline: Outline, form: Form,
+                 accepts: Callable[[_Plan], bool]) -> Optional[Tuple[_Plan, Bindings]]:
+        """Returns a plan with the least bounds that the daemon accepts, or None.
+
+        It refuses bounds at which a window, say, is larger than what it moves over.
+        """
+        assert self._guess is not None
+        refused = max(self._size_min, SIZE_MIN)
+        self._size_min = self._guess.size_max(self._sizes)
+        found = self._guessed(outline, form)
+        if not accepts(found[0]):
+            return None
+        least = self._size_min
+        while least - refused > 1:
+            self._size_min = (refused + least) // 2
+            narrower = self._guessed(outline, form)
+            if accepts(narrower[0]):
+                least, found = self._size_min, narrower
+            else:
+                refused = self._size_min
+        self._size_min = least
+        self._plan, self._guess = found[0], found[0].guess
+        return found
 
     def refused(self) -> None:
         """Drops the guess: the daemon rejected the graph, so each outline gets its own plan."""
@@ -219,12 +248,17 @@ class Plans:
         found = known.plan(outline, form)
         if found is None:
             return None
+
+        def accepts(plan: _Plan) -> bool:
+            return plan.graph(outline, roots, home, form).is_accepted(connection)
+
+        if not accepts(found[0]):
+            found = known.narrowed(outline, form, accepts)
+            if found is None:
+                known.refused()
+                return None
         plan, bindings = found
-        graph = plan.graph(outline, roots, home, form)
-        if not graph.is_accepted(connection):
-            known.refused()
-            return None
-        return self._ready(plan, graph, outline, bindings)
+        return self._ready(plan, plan.graph(outline, roots, home, form), outline, bindings)
 
 
 def _is_on_one_device(home: ProgramHome, outline: Outline) -> bool:

@@ -6,7 +6,7 @@ daemon proves for each value that the program is right there, so a wrong guess o
 """
 
 from math import prod
-from typing import Any, Dict, List, NamedTuple, Optional, Sequence, Tuple
+from typing import Any, Dict, List, NamedTuple, Optional, Sequence, Set, Tuple
 
 from kiln._basics.bindings import Symbol
 from kiln._graph.build import MOVES, declare
@@ -15,7 +15,7 @@ from kiln._graph.outline import Outline, checked, is_fixed, moved_axes, stands
 from kiln.variables import Dim, Number
 
 # Smaller sizes stay numbers: size 1 broadcasts, and size 0 has no elements.
-_SIZE_MIN = 2
+SIZE_MIN = 2
 # A program does the work of its variables' largest sizes. The bounds reach at least this far, and
 # twice as far as the sizes seen, while all tensors together have at most this many elements.
 _REACH_MIN = 128
@@ -23,6 +23,9 @@ _CHEAP_ELEMENTS = 1 << 22
 
 _WITH_SHAPE = frozenset(
     op.name for op in TABLE.values() if any(part.type == "shape" for part in op.attributes))
+
+# In a reshape's shape: the size that is left.
+_REST = -1
 
 # One size: a node, which shape it belongs to ("shape", or a slice's or padding's "operand" or
 # "result"), and the axis.
@@ -45,10 +48,10 @@ def form_of(outline: Outline, roots: Sequence[Node]) -> Form:
 
     def note(node: Node, kind: str, shape: Sequence[int]) -> Tuple[Optional[int], ...]:
         for axis, size in enumerate(shape):
-            if size >= _SIZE_MIN:
+            if size >= SIZE_MIN:
                 sizes.append(size)
                 places.append((node, kind, axis))
-        return tuple([size if size < _SIZE_MIN else None for size in shape])
+        return tuple([size if size < SIZE_MIN else None for size in shape])
 
     index = {node: place for place, node in enumerate(outline.nodes)}
     inputs: Dict[Any, int] = {}
@@ -85,15 +88,22 @@ def _operand(index: Dict[Node, int], node: Node, place: int) -> Any:
 class Guess:
     """A guess of how the sizes of a form follow from variables."""
 
-    def __init__(self, samples: Sequence[Sequence[int]], outline: Outline, form: Form) -> None:
-        """Guesses from the sizes of several outlines; `outline` and `form` are the last one's."""
+    def __init__(self, samples: Sequence[Sequence[int]], outline: Outline, form: Form,
+                 size_min: int = SIZE_MIN) -> None:
+        """Guesses from the sizes of several outlines; `outline` and `form` are the last one's.
+
+        `size_min`: the least value of variables that have not been smaller.
+        """
+        self._size_min = max(size_min, SIZE_MIN)
         columns = list(zip(*samples))
         spread = [max(column) - min(column) for column in columns]
         self._bases: List[int] = []  # the places whose size is itself a variable
         # By place: the variable's number, the factor, the constant.
         self._follow: List[Optional[Tuple[int, int, int]]] = [None] * len(columns)
-        for place in sorted(range(len(columns)), key=spread.__getitem__):
-            if not spread[place]:
+        varying = [place for place in range(len(columns)) if spread[place]]
+        self._rests = _rests(form, varying)
+        for place in sorted(varying, key=spread.__getitem__):
+            if place in self._rests:
                 continue
             for number, base in enumerate(self._bases):
                 found = _affine(columns[base], columns[place])
@@ -107,11 +117,17 @@ class Guess:
         self.symbols = self._bounded(
             [columns[base] for base in self._bases], outline, form)
 
+    def size_max(self, samples: Sequence[Sequence[int]]) -> int:
+        """Returns the least `size_min` with which no variable may be smaller than it has been."""
+        return max([min(sample[base] for sample in samples) for base in self._bases],
+                   default=SIZE_MIN)
+
     def fits(self, sizes: Sequence[int]) -> bool:
         """Returns whether the sizes follow from the variables as guessed, ignoring bounds."""
-        for size, fixed, follows in zip(sizes, self._fixed, self._follow):
-            if size != (fixed if follows is None else
-                        follows[1] * sizes[self._bases[follows[0]]] + follows[2]):
+        for place, (size, fixed, follows) in enumerate(zip(sizes, self._fixed, self._follow)):
+            if place not in self._rests and size != (
+                    fixed if follows is None else
+                    follows[1] * sizes[self._bases[follows[0]]] + follows[2]):
                 return False
         return True
 
@@ -128,13 +144,15 @@ class Guess:
 
     def _dim(self, place: int) -> Number:
         follows = self._follow[place]
+        if place in self._rests:
+            return _REST
         if follows is None:
             return self._fixed[place]
         number, factor, constant = follows
         return Dim({(self.symbols[number],): factor, (): constant})
 
     def _bounded(self, seen: Sequence[Sequence[int]], outline: Outline, form: Form) -> List[Symbol]:
-        sizes_min = [_SIZE_MIN] * len(seen)
+        sizes_min = [self._size_min] * len(seen)
         sizes_max = [_reach(sizes) for sizes in seen]
         elements = sum(prod(node.shape) for node in outline.nodes)
         for number, sizes in enumerate(seen):
@@ -147,11 +165,11 @@ class Guess:
         for follows in self._follow:
             if follows is not None:
                 number, factor, constant = follows
-                # factor * variable + constant >= _SIZE_MIN
+                # factor * variable + constant >= SIZE_MIN
                 if factor > 0:
-                    sizes_min[number] = max(sizes_min[number], -((constant - _SIZE_MIN) // factor))
+                    sizes_min[number] = max(sizes_min[number], -((constant - SIZE_MIN) // factor))
                 else:
-                    sizes_max[number] = min(sizes_max[number], (constant - _SIZE_MIN) // -factor)
+                    sizes_max[number] = min(sizes_max[number], (constant - SIZE_MIN) // -factor)
         self._keep_slices_inside(sizes_max, form)
         return [Symbol(f"size{number}", min(low, min(sizes)), max(high, max(sizes)))
                 for number, (low, high, sizes) in enumerate(zip(sizes_min, sizes_max, seen))]
@@ -171,6 +189,19 @@ class Guess:
 
     def _follow_at(self, place: Optional[int]) -> Optional[Tuple[int, int, int]]:
         return None if place is None else self._follow[place]
+
+
+def _rests(form: Form, varying: Sequence[int]) -> Set[int]:
+    """Returns the places that are their reshape's only varying size.
+
+    It is determined by the other sizes and the number of elements, whatever this depends on.
+    """
+    found: Dict[Node, List[int]] = {}
+    for place in varying:
+        node = form.places[place][0]
+        if node.op == "reshape":
+            found.setdefault(node, []).append(place)
+    return {places[0] for places in found.values() if len(places) == 1}
 
 
 def _reach(sizes: Sequence[int]) -> int:
