@@ -383,12 +383,31 @@ def embedded(length, width):
     return kiln.nn.functional.embedding(kiln.tensor(places), kiln.tensor(table)), table[places]
 
 
+def resized_by_two(length, width):
+    x = normal(1, 2, length)
+    return kiln.nn.functional.interpolate(kiln.tensor(x), scale_factor=2), x.repeat(2, -1)
+
+
+def resized_to(length, width):
+    x = normal(length)
+    places = np.clip((np.arange(200) + 0.5) * length / 200 - 0.5, 0, length - 1)
+    got = kiln.nn.functional.interpolate(kiln.tensor(x)[None, None], size=200, mode="linear")
+    return got[0, 0], np.interp(places, np.arange(length), x)
+
+
+def adaptively_pooled(length, width):
+    x = normal(2, length)
+    parts = [x[:, i * length // 3 : -(-(i + 1) * length // 3)].mean(1) for i in range(3)]
+    return kiln.nn.functional.adaptive_avg_pool1d(kiln.tensor(x), 3), np.stack(parts, 1)
+
+
 WEIGHTS = normal(4, 3, 3)
 
 
 @pytest.mark.parametrize("function", [
     convolved, convolved_twice, gradient_of_a_convolution, pooled, averaged, flattened, flattened_before_a_dimension,
     mean_of_two_dimensions, sorted_rows_of_many, diagonal, reflected, attention, cross_entropy, normalized, embedded,
+    resized_by_two, resized_to, adaptively_pooled,
 ], ids=lambda function: function.__name__)  # fmt: skip
 def test_sizes_that_are_no_multiples(function, compiled):
     """Products of two sizes that change, and windows that move by more than one."""

@@ -21,8 +21,9 @@ SIZE_MIN = 2
 _REACH_MIN = 128
 _CHEAP_ELEMENTS = 1 << 22
 
-_WITH_SHAPE = frozenset(
-    op.name for op in TABLE.values() if any(part.type == "shape" for part in op.attributes))
+# The attribute of an op that has sizes.
+_SIZED = {op.name: part.name for op in TABLE.values() for part in op.attributes
+          if part.type == "shape" or (op.name, part.name) == ("interpolate", "size")}
 
 # In a reshape's shape: the size that is left.
 _REST = -1
@@ -68,8 +69,8 @@ def form_of(outline: Outline, roots: Sequence[Node]) -> Form:
                      note(node, "result", node.shape))
         elif op == "const":
             given = repr(given)
-        elif op in _WITH_SHAPE:
-            given = tuple([(name, note(node, "shape", value) if name == "shape" else value)
+        elif op in _SIZED:
+            given = tuple([(name, note(node, "shape", value) if name == _SIZED[op] else value)
                            for name, value in given])
         key.append((op, node.dtype, given, operands, stands(node)))
         if node.checks is not None and node.buffer is None:
@@ -248,9 +249,10 @@ class Sizes:
                 begin: Number = pairs[2 * axis]
                 written += [begin, begin + new if node.op == "shrink" else new - old - begin]
             return ((name, tuple(written)),)
-        if node.op not in _WITH_SHAPE:
+        sized = _SIZED.get(node.op)
+        if sized is None:
             return node.attributes
-        return tuple([(name, self._of(node, "shape", value) if name == "shape" else value)
+        return tuple([(name, self._of(node, "shape", value) if name == sized else value)
                       for name, value in node.attributes])
 
     def _of(self, node: Node, kind: str, shape: Sequence[int]) -> Tuple[Number, ...]:
