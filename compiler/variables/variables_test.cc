@@ -369,6 +369,28 @@ const std::vector<Case>& FormCases() {
                             m.Make("gradient", {loss, x}),
                             m.Make("gradient", {loss, y})};
        }},
+      {"resized",
+       [](Maker& m, Values n) {
+         const Node* x = m.Input({2, n[0] + 1});
+         // Where both sizes are equal, x is the result, which is another form.
+         const Node* fixed = m.Input({2, 16});
+         const ops::Attributes longer = {{"size", m.List({2 * n[0] + 2})}};
+         const auto wanted = [&](const char* mode, int64_t size) {
+           return ops::Attributes{{"size", m.List({size})}, {"mode", std::string(mode)}};
+         };
+         const Node* mean = m.Make("adaptive_avg_pool", {x}, {{"size", m.List({3})}});
+         const Node* loss = m.Make("sum", {m.Make("mul", {mean, mean})});
+         m.graph.outputs = {m.Make("interpolate", {x}, longer),
+                            m.Make("interpolate", {x}, wanted("linear", 2 * n[0] + 2)),
+                            m.Make("interpolate", {x}, wanted("nearest", 90)),
+                            m.Make("interpolate", {x}, wanted("linear", 200)),
+                            m.Make("interpolate", {fixed}, wanted("nearest", n[0] + 16)),
+                            m.Make("interpolate", {fixed}, wanted("cubic", n[0] + 20)),
+                            mean,
+                            m.Make("adaptive_max_pool", {x}, {{"size", m.List({3})}}),
+                            m.Make("adaptive_max_pool", {x}, {{"size", m.List({1})}}),
+                            m.Make("gradient", {loss, x})};
+       }},
       {"searchsorted",
        [](Maker& m, Values n) {
          const Node* sorted = m.Make("sort", {m.Input({n[0]})});

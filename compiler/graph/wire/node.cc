@@ -1,6 +1,8 @@
 #include "compiler/graph/wire/node.h"
 
+#include <algorithm>
 #include <cmath>
+#include <optional>
 #include <utility>
 
 #include "compiler/graph/error.h"
@@ -102,6 +104,21 @@ absl::Status CheckSizes(const ops::Attributes& attributes, const Limits& limits)
   return absl::OkStatus();
 }
 
+// Replaces a -1 in a reshape's shape by the elements that are left. If there is no such size, the
+// shape rule refuses the -1.
+void ResolveRest(int64_t elements, ops::Attributes* attributes) {
+  auto& shape = std::get<std::vector<int64_t>>(attributes->at("shape"));
+  const auto rest = std::find(shape.begin(), shape.end(), -1);
+  if (rest == shape.end()) return;
+  ir::Shape others(shape.begin(), rest);
+  others.insert(others.end(), rest + 1, shape.end());
+  for (const int64_t size : others) {
+    if (size < 1) return;
+  }
+  const std::optional<int64_t> factor = ir::CheckedNumElements(others);
+  if (factor.has_value() && elements % *factor == 0) *rest = elements / *factor;
+}
+
 // Builds one node and checks it. The first check that fails gives the reason.
 class NodeBuilder {
  public:
@@ -161,6 +178,8 @@ class NodeBuilder {
     attributes = ops::CompleteAttributes(*op_, *attributes);
     if (!attributes.ok()) return attributes.status();
     attributes_ = *std::move(attributes);
+    const bool is_reshape = op_->kind == ops::Kind::kMovement && op_->op == ir::Op::kReshape;
+    if (is_reshape) ResolveRest(ir::NumElements(operands_[0]->shape()), &attributes_);
     return absl::OkStatus();
   }
 

@@ -56,6 +56,30 @@ TEST(WireTest, ExpandsCompositesAndFixesVariables) {
   EXPECT_EQ(sources, std::vector<std::string>{"train.py:4"});
 }
 
+TEST(WireTest, OneSizeOfAReshapeMayBeLeftOpen) {
+  const auto reshaped = [](const std::string& dims) {
+    return FromProto(Proto(R"(
+      nodes { op: "input" dtype: DTYPE_FLOAT32
+              attributes { key: "index" value { i: 0 } }
+              attributes { key: "shape" value { shape { dims { variable: "n" } dims { size: 6 } } } } }
+      nodes { op: "reshape" operands: 0
+              attributes { key: "shape" value { shape { )" +
+                           dims + R"( } } } }
+      variables { name: "n" min: 1 max: 10 }
+      outputs: 1)"),
+                     {{"n", 5}});
+  };
+  const auto shape = [&](const std::string& dims) { return reshaped(dims)->outputs[0]->shape(); };
+  EXPECT_EQ(shape("dims { size: -1 }"), ir::Shape{30});
+  EXPECT_EQ(shape("dims { size: 3 } dims { size: -1 } dims { variable: \"n\" }"),
+            ir::Shape({3, 2, 5}));
+  for (const char* wrong :
+       {"dims { size: 4 } dims { size: -1 }", "dims { size: -2 }",
+        "dims { size: -1 } dims { size: -1 }", "dims { size: 0 } dims { size: -1 }"}) {
+    EXPECT_THAT(std::string(reshaped(wrong).status().message()), HasSubstr("reshape")) << wrong;
+  }
+}
+
 // Two inputs on a 2 x 2 mesh, one of them with a hint: the op "shard" of node 2 has `spec`.
 v1::Graph OnMesh(const std::string& sharding, const std::string& spec = "1, 0, 0") {
   return Proto(R"(

@@ -22,12 +22,37 @@ struct Resize {
   int64_t axis, length, size;
   double ratio;  // elements of x per element of the result
   bool align_corners;
+  SizeRange lengths, sizes;  // for which the form is right
 };
 
 // Returns int32 if products of both sizes fit.
 DType IndexType(const Resize& r) {
-  return 2 * static_cast<double>(r.length) * static_cast<double>(r.size + 1) < 2e9 ? DType::kInt32
-                                                                                   : DType::kInt64;
+  const auto length = static_cast<double>(r.lengths.most);
+  const auto size = static_cast<double>(r.sizes.most);
+  return 2 * length * (size + 1) < 2e9 ? DType::kInt32 : DType::kInt64;
+}
+
+bool IsExact(const Resize& r) {
+  return r.ratio == static_cast<double>(r.length) / static_cast<double>(r.size);
+}
+
+// Returns whether `x` is a multiple of `y` and, as far as the ends of the ranges say, is so with
+// one factor for all sizes.
+bool IsMultiple(int64_t x, const SizeRange& xs, int64_t y, const SizeRange& ys) {
+  if (x % y != 0) return false;
+  if ((xs.is_fixed() && ys.is_fixed()) || (ys.is_fixed() && y == 1)) return true;
+  return xs.least == x / y * ys.least && xs.most == x / y * ys.most;
+}
+bool Repeats(const Resize& r) { return IsMultiple(r.size, r.sizes, r.length, r.lengths); }
+bool Picks(const Resize& r) { return IsMultiple(r.length, r.lengths, r.size, r.sizes); }
+
+// Returns the ratio as a scalar. If it changes with the sizes, it is computed from them: no formula
+// describes the quotient of two variables.
+const Node* Ratio(Builder& b, const Resize& r, DType dtype) {
+  const bool fixed = (r.lengths.is_fixed() && r.sizes.is_fixed()) || Repeats(r) || Picks(r);
+  if (fixed || !IsExact(r)) return b.Const(dtype, r.ratio);
+  return b.Div(b.Const(dtype, static_cast<double>(r.length)),
+               b.Const(dtype, static_cast<double>(r.size)));
 }
 
 // Reshapes a vector along the axis so that it broadcasts against x.
@@ -63,17 +88,13 @@ const Node* Pick(Builder& b, const Node* x, const Resize& r, int64_t offset) {
   return b.Reshape(b.Slice(split, r.axis + 1, offset, offset + 1), shape);
 }
 
-bool IsExact(const Resize& r) {
-  return r.ratio == static_cast<double>(r.length) / static_cast<double>(r.size);
-}
-
 // Takes the element floor(o * length / size), or with `centered` floor((o + 1/2) * length / size).
 const Node* Nearest(Builder& b, const Node* x, const Resize& r, bool centered) {
   // Uses the ratio of the sizes in integers, so that no rounding selects a neighbour.
   if (IsExact(r)) {
-    if (r.size % r.length == 0) return Repeat(b, x, r);
+    if (Repeats(r)) return Repeat(b, x, r);
     const int64_t step = r.length / r.size;
-    if (r.length % r.size == 0) return Pick(b, x, r, centered ? step / 2 : 0);
+    if (Picks(r)) return Pick(b, x, r, centered ? step / 2 : 0);
     const DType dtype = IndexType(r);
     const Node* o = b.Iota(dtype, {r.size}, 0);
     const auto constant = [&](int64_t value) { return b.ConstInt(dtype, value); };
@@ -90,24 +111,16 @@ const Node* Nearest(Builder& b, const Node* x, const Resize& r, bool centered) {
   return b.Gather(x, index, r.axis);
 }
 
-// Returns a ratio of sizes. It is a quotient of constants, not their value, so that one program can
-// serve several sizes.
-const Node* Ratio(Builder& b, int64_t numerator, int64_t denominator, DType dtype) {
-  const auto constant = [&](int64_t size) {
-    return b.Const(DType::kFloat64, static_cast<double>(size));
-  };
-  return b.Cast(b.Div(constant(numerator), constant(denominator)), dtype);
-}
-
 // Returns the positions of the result's elements in x's coordinates.
 const Node* Places(Builder& b, const Resize& r, DType dtype) {
   const Node* o = b.Iota(dtype, {r.size}, 0);
-  if (!r.align_corners) {
-    const Node* ratio = IsExact(r) ? Ratio(b, r.length, r.size, dtype) : b.Const(dtype, r.ratio);
-    return b.Add(b.Mul(b.Add(o, 0.5), ratio), -0.5);
-  }
+  if (!r.align_corners) return b.Add(b.Mul(b.Add(o, 0.5), Ratio(b, r, dtype)), -0.5);
   if (r.size == 1) return b.Mul(o, 0.0);
-  return b.Mul(o, Ratio(b, r.length - 1, r.size - 1, dtype));
+  if (r.lengths.is_fixed() && r.sizes.is_fixed()) {
+    return b.Mul(o, static_cast<double>(r.length - 1) / static_cast<double>(r.size - 1));
+  }
+  return b.Mul(o, b.Div(b.Const(dtype, static_cast<double>(r.length - 1)),
+                        b.Const(dtype, static_cast<double>(r.size - 1))));
 }
 
 const Node* GatherClamped(Builder& b, const Node* x, const Node* index, const Resize& r) {
@@ -188,7 +201,7 @@ Expansion ExpandInterpolate(Builder& b, Operands operands, const Attributes& att
         scale > 0 ? 1 / scale : static_cast<double>(length) / static_cast<double>(size[i]);
     x = ResizeAxis(b, x,
                    {static_cast<int64_t>(first + i), length, size[i], ratio,
-                    BoolOf(attributes, "align_corners")},
+                    BoolOf(attributes, "align_corners"), b.RangeOf(length), b.RangeOf(size[i])},
                    StringOf(attributes, "mode"));
   }
   return x->dtype() == dtype ? x : b.Cast(Rounded(b, x), dtype);
@@ -204,7 +217,8 @@ struct Taps {
 Taps AdaptiveTaps(Builder& b, const Node* x, const Resize& r) {
   const DType dtype = IndexType(r);
   // The maximum number of elements in such an interval.
-  const int64_t taps = std::min(r.length, (r.length + r.size - 1) / r.size + 1);
+  const int64_t length_max = r.sizes.is_fixed() ? r.lengths.most : r.length;
+  const int64_t taps = std::min(length_max, (length_max + r.size - 1) / r.size + 1);
   const auto constant = [&](int64_t value) { return b.ConstInt(dtype, value); };
   const Node* o = b.Iota(dtype, {r.size, 1}, 0);
   const Node* begin = b.Binary(Op::kIDiv, b.Mul(o, constant(r.length)), constant(r.size));
@@ -221,7 +235,7 @@ Taps AdaptiveTaps(Builder& b, const Node* x, const Resize& r) {
 }
 
 const Node* AdaptiveMean(Builder& b, const Node* x, const Resize& r) {
-  if (r.length % r.size == 0) {
+  if (Picks(r)) {
     const int64_t step = r.length / r.size;
     const Node* sum = b.Sum(SplitAxis(b, x, r.axis, r.size, step), {r.axis + 1});
     return b.Mul(sum, 1.0 / static_cast<double>(step));
@@ -232,7 +246,7 @@ const Node* AdaptiveMean(Builder& b, const Node* x, const Resize& r) {
 }
 
 const Node* AdaptiveMax(Builder& b, const Node* x, const Resize& r) {
-  if (r.length % r.size == 0) {
+  if (Picks(r)) {
     return MaxOfFirst(b, SplitAxis(b, x, r.axis, r.size, r.length / r.size), {r.axis + 1}, nullptr);
   }
   const Taps taps = AdaptiveTaps(b, x, r);
@@ -248,7 +262,8 @@ Expansion ExpandAdaptive(Builder& b, const Node* x, const Attributes& attributes
   const size_t first = x->shape().size() - size.size();
   for (size_t i = size.size(); i-- > 0;) {
     const auto axis = static_cast<int64_t>(first + i);
-    x = pool(b, x, Resize{axis, x->shape()[axis], size[i], 0, false});
+    const int64_t length = x->shape()[axis];
+    x = pool(b, x, Resize{axis, length, size[i], 0, false, b.RangeOf(length), b.RangeOf(size[i])});
   }
   return x;
 }

@@ -461,6 +461,133 @@ def test_images_under_windows_that_are_apart(function, sizes, programs, compiled
         size = sizes[place]
         alone = kiln.jit(lambda size=size: function(kiln.nn.functional, w[:, :, :size, : size + 8]))()
         np.testing.assert_allclose(got[place], alone.numpy(), rtol=1e-4, atol=1e-4, err_msg=str(size))
+def windows_of(x, size, step):
+    """Windows along the last axis, as a new last axis."""
+    return np.lib.stride_tricks.sliding_window_view(x, size, -1)[..., ::step, :]
+
+
+def convolved(length, width):
+    x, w = normal(2, 3, length + 4), WEIGHTS
+    got = kiln.nn.functional.conv1d(kiln.tensor(x), kiln.tensor(w), stride=2)
+    return got, np.einsum("bclk,ock->bol", windows_of(x, 3, 2), w)
+
+
+def convolved_twice(length, width):
+    x, w = normal(1, 3, length + 4), WEIGHTS[:3]
+    convolve = kiln.nn.functional.conv1d
+    got = convolve(convolve(kiln.tensor(x), kiln.tensor(w), stride=2, padding=1), kiln.tensor(w), stride=2, padding=1)
+    for _ in range(2):
+        x = np.einsum("bclk,ock->bol", windows_of(np.pad(x, [(0, 0), (0, 0), (1, 1)]), 3, 2), w)
+    return got, x
+
+
+def gradient_of_a_convolution(length, width):
+    x, w = normal(2, 3, length + 4), WEIGHTS
+    y = kiln.tensor(w).requires_grad_()
+    kiln.nn.functional.conv1d(kiln.tensor(x), y, stride=2).sum().backward()
+    return y.grad, np.broadcast_to(windows_of(x, 3, 2).sum((0, 2)), w.shape)
+
+
+def pooled(length, width):
+    x = normal(2, 3, length + 1)
+    return kiln.nn.functional.max_pool1d(kiln.tensor(x), 2), windows_of(x, 2, 2).max(-1)
+
+
+def averaged(length, width):
+    x = normal(2, 3, length + 2)
+    return kiln.nn.functional.avg_pool1d(kiln.tensor(x), 3), windows_of(x, 3, 3).mean(-1)
+
+
+def flattened(length, width):
+    x = normal(length, width)
+    return (kiln.tensor(x) * 2).flatten(), (x * 2).ravel()
+
+
+def flattened_before_a_dimension(length, width):
+    x = normal(length, width, 3)
+    return (kiln.tensor(x) * 2).reshape(-1, 3).sum(1), (x * 2).reshape(-1, 3).sum(1)
+
+
+def mean_of_two_dimensions(length, width):
+    x = normal(length, width)
+    return kiln.tensor(x).mean(), x.mean()
+
+
+def sorted_rows_of_many(length, width):
+    x = normal(length, width, 5)
+    return kiln.tensor(x).sort(1)[0], np.sort(x, 1)
+
+
+def diagonal(length, width):
+    x = normal(length, length)
+    return kiln.tensor(x).diag() * 2, np.diag(x) * 2
+
+
+def reflected(length, width):
+    x = normal(1, 2, length + 3)
+    got = kiln.nn.functional.pad(kiln.tensor(x), (2, 1), mode="reflect")
+    return got, np.pad(x, [(0, 0), (0, 0), (2, 1)], mode="reflect")
+
+
+def attention(length, width):
+    q, k, v = normal(2, length, 4), normal(2, width, 4), normal(2, width, 4)
+    scores = np.exp(q @ k.transpose(0, 2, 1) / 2)
+    got = kiln.nn.functional.scaled_dot_product_attention(*map(kiln.tensor, (q, k, v)))
+    return got, scores / scores.sum(-1, keepdims=True) @ v
+
+
+def cross_entropy(length, width):
+    x, y = normal(length, 7), RANDOM.integers(0, 7, length)
+    wanted = (np.log(np.exp(x).sum(1)) - x[np.arange(length), y]).mean()
+    return kiln.nn.functional.cross_entropy(kiln.tensor(x), kiln.tensor(y)), wanted
+
+
+def normalized(length, width):
+    x = normal(length, 3)
+    got = kiln.nn.functional.batch_norm(kiln.tensor(x), None, None, training=True)
+    return got, (x - x.mean(0)) / np.sqrt(x.var(0) + 1e-5)
+
+
+def embedded(length, width):
+    table, places = normal(9, 4), RANDOM.integers(0, 9, (length, 2))
+    return kiln.nn.functional.embedding(kiln.tensor(places), kiln.tensor(table)), table[places]
+
+
+def resized_by_two(length, width):
+    x = normal(1, 2, length)
+    return kiln.nn.functional.interpolate(kiln.tensor(x), scale_factor=2), x.repeat(2, -1)
+
+
+def resized_to(length, width):
+    x = normal(length)
+    places = np.clip((np.arange(200) + 0.5) * length / 200 - 0.5, 0, length - 1)
+    got = kiln.nn.functional.interpolate(kiln.tensor(x)[None, None], size=200, mode="linear")
+    return got[0, 0], np.interp(places, np.arange(length), x)
+
+
+def adaptively_pooled(length, width):
+    x = normal(2, length)
+    parts = [x[:, i * length // 3 : -(-(i + 1) * length // 3)].mean(1) for i in range(3)]
+    return kiln.nn.functional.adaptive_avg_pool1d(kiln.tensor(x), 3), np.stack(parts, 1)
+
+
+WEIGHTS = normal(4, 3, 3)
+
+
+@pytest.mark.parametrize("function", [
+    convolved, convolved_twice, gradient_of_a_convolution, pooled, averaged, flattened, flattened_before_a_dimension,
+    mean_of_two_dimensions, sorted_rows_of_many, diagonal, reflected, attention, cross_entropy, normalized, embedded,
+    resized_by_two, resized_to, adaptively_pooled,
+], ids=lambda function: function.__name__)  # fmt: skip
+def test_sizes_that_are_no_multiples(function, compiled):
+    """Products of two sizes that change, and windows that move by more than one."""
+    # Two samples of two sizes could be taken for one that follows from the other.
+    lengths = [40, 47, *(RANDOM.permutation(TIMES) + 3)]
+    widths = [7, 17, *(RANDOM.permutation(TIMES) % 50 + 2)]
+    for length, width in zip(lengths, widths):
+        got, wanted = function(int(length), int(width))
+        np.testing.assert_allclose(got.numpy(), wanted, rtol=1e-4, atol=1e-4, err_msg=f"{length} {width}")
+    assert compiled() <= 2
 
 
 @pytest.mark.parametrize("dtype", ["float16", "float32", "float64", "int8", "int64", "uint64"])
@@ -588,7 +715,8 @@ def test_what_the_daemon_refuses_with_variables_has_a_program_for_each_size(stan
     monkeypatch.setattr(type(stand_in), "accepts", lambda self, program: False)
     for length in (5, 6, 7, 6):
         (kiln.tensor(np.ones(length, np.float32)) + 1).numpy()
-    assert [len(graph.variables) for _, graph in stand_in.graphs] == [0, 1, 0, 0]
+    # The second one with variables has the narrowest bounds.
+    assert [len(graph.variables) for _, graph in stand_in.graphs] == [0, 1, 1, 0, 0]
     assert len(stand_in.runs) == 4
 
 
@@ -597,6 +725,23 @@ def test_what_the_daemon_refuses_with_a_length_of_1_it_may_accept_without(stand_
     for length in (1, 5, 6, 7):
         (kiln.tensor(np.ones(length, np.float32)) + 1).numpy()
     assert [len(graph.variables) for _, graph in stand_in.graphs] == [0, 1, 0, 1]
+def test_bounds_begin_at_the_least_size_that_the_daemon_accepts(stand_in, monkeypatch):
+    monkeypatch.setattr(type(stand_in), "accepts",
+                        lambda self, program: stand_in.graphs[-1][1].variables[0].min >= 7)
+    for length in (40, 30, 9, 7, 50):
+        (kiln.tensor(np.ones(length, np.float32)) + 1).numpy()
+    bounds = [graph.variables[0].min for _, graph in stand_in.graphs if graph.variables]
+    assert bounds == [2, 30, 16, 9, 5, 7, 6]
+    assert len(stand_in.runs) == 5
+
+
+def test_the_rest_of_a_reshape_is_left_to_the_daemon(stand_in):
+    for rows, columns in [(4, 6), (6, 9), (7, 11)]:
+        (kiln.tensor(np.ones((rows, columns), np.float32)) + 1).flatten().numpy()
+    graph = stand_in.graphs[-1][1]
+    assert [len(graph.variables) for _, graph in stand_in.graphs] == [0, 2]
+    (shape,) = [node.attributes["shape"].shape for node in graph.nodes if node.op == "reshape"]
+    assert [dim.size for dim in shape.dims] == [-1]
 
 
 def test_a_mesh_has_sizes_that_are_numbers(stand_in):

@@ -73,7 +73,7 @@ void ExpectCompiledRight(const Make& make, int64_t size_max, const std::vector<i
 TEST(OneProgram, RandomGraphsAtEveryLength) {
   for (uint64_t seed = 1000; seed < 1020 && !HasFailure(); ++seed) {
     const Make make = [seed](Maker& m, int64_t n) { MakeVariableGraph(m, seed, n, 6); };
-    ExpectCompiledRight(make, 6, {2, 5}, "seed " + std::to_string(seed));
+    ExpectCompiledRight(make, 12, {3, 10}, "seed " + std::to_string(seed));
   }
 }
 
@@ -92,6 +92,28 @@ TEST(OneProgram, ContractionsOverAVariableDimension) {
                        m.Make("softmax", {a}), m.Make("mean", {b})};
   };
   ExpectCompiledRight(make, 90, {1, 7, 64, 89, 90}, "contractions");
+}
+
+// Padded to the largest length, and of sizes that are products and quotients.
+TEST(OneProgram, FormsAndSizesThatDependOnAVariable) {
+  const Make make = [](Maker& m, int64_t n) {
+    const ir::Node* x = m.Input({n, 3});
+    const ir::Node* square = m.Input({n, n});
+    const ir::Node* w = m.Input({4, 3, 3});
+    const ops::Attributes strided = {{"stride", Maker::List({2})}, {"padding", Maker::List({1})}};
+    const ir::Node* y = m.Make("conv1d", {m.Input({2, 3, n + 3}), w}, strided);
+    const ir::Node* loss = m.Make("sum", {m.Make("mul", {y, y})});
+    m.graph.outputs = {m.Make("sort", {x}, {{"axis", int64_t{0}}}),
+                       m.Make("argsort", {square}),
+                       m.Make("topk", {square}, {{"k", int64_t{1}}}),
+                       m.Make("cumulative_sum", {x}, {{"axis", int64_t{0}}}),
+                       m.b.Diagonal(square),
+                       m.Make("mean", {square}),
+                       m.b.Reshape(m.Make("sin", {square}), {n * n}),
+                       y,
+                       m.Make("gradient", {loss, w})};
+  };
+  ExpectCompiledRight(make, 70, {2, 31, 64, 69, 70}, "forms");
 }
 
 }  // namespace

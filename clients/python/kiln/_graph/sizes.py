@@ -21,6 +21,9 @@ from kiln.variables import Dim, Number
 # A dimension of size 1 broadcasts, and one of size 0 has no elements: other sizes are larger.
 _SIZE_MIN = 2
 
+# In a reshape's shape: the size that is left.
+_REST = -1
+
 _WITH_SHAPE = frozenset(
     op.name for op in TABLE.values() if any(part.type == "shape" for part in op.attributes))
 # The attributes that are amounts. All others, such as an axis or a stride, select the computation.
@@ -144,7 +147,7 @@ class Guess:
                 lambda values: extent.shapes(outline, Sizes((), self._places(form, values), moved)))
 
         for by_ratio in (False, True):
-            self._relate(columns, by_ratio)
+            self._relate(columns, form, by_ratio)
             bounds = bounds_of(samples)
             # Sizes that are only legal together, such as 2 * n and 7 * n, follow from one variable.
             if bounds.are_free:
@@ -162,14 +165,17 @@ class Guess:
             Symbol(f"size{number}", low + shift, high + shift)
             for number, ((low, high), shift) in enumerate(zip(bounds.ends, self._shifts))]
 
-    def _relate(self, columns: Sequence[Sequence[int]], by_ratio: bool) -> None:
+    def _relate(self, columns: Sequence[Sequence[int]], form: Form, by_ratio: bool) -> None:
         """Finds which sizes follow from which. By ratio: each size may be a variable's multiple."""
         self._bases: List[_Base] = []
         self._follow: List[Optional[_Follows]] = [None] * len(columns)
         spread = [max(column) - min(column) for column in columns]
         varying = sorted(filter(spread.__getitem__, range(len(columns))), key=spread.__getitem__)
+        self._rests = _rests(form, varying)
         families: List[List[int]] = []  # places, the base's first
         for place in varying:
+            if place in self._rests:
+                continue
             for family in families:
                 if _is_affine(columns[family[0]], columns[place], by_ratio):
                     family.append(place)
@@ -205,9 +211,10 @@ class Guess:
     def fits(self, sizes: Sequence[int]) -> bool:
         """Returns whether the sizes follow from the variables as guessed, ignoring bounds."""
         values = [self._value(base, sizes[base.place]) for base in self._bases]
-        for size, fixed, follows in zip(sizes, self._fixed, self._follow):
-            if size != (fixed if follows is None else
-                        follows[1] * values[follows[0]] + follows[2]):
+        for place, (size, fixed, follows) in enumerate(zip(sizes, self._fixed, self._follow)):
+            if place not in self._rests and size != (
+                    fixed if follows is None else
+                    follows.factor * values[follows.variable] + follows.constant):
                 return False
         return True
 
@@ -225,8 +232,24 @@ class Guess:
         return Sizes(self.symbols, self._places(form, variables))
 
     def _places(self, form: Form, values: Sequence[Number]) -> Dict[_Place, Number]:
-        return {place: follows.factor * values[follows.variable] + follows.constant
-                for place, follows in zip(form.places, self._follow) if follows is not None}
+        found: Dict[_Place, Number] = {
+            place: follows.factor * values[follows.variable] + follows.constant
+            for place, follows in zip(form.places, self._follow) if follows is not None}
+        found.update({form.places[place]: _REST for place in self._rests})
+        return found
+
+
+def _rests(form: Form, varying: Sequence[int]) -> Set[int]:
+    """Returns the places that are their reshape's only varying size.
+
+    It is determined by the other sizes and the number of elements, whatever this depends on.
+    """
+    found: Dict[Node, List[int]] = {}
+    for place in varying:
+        node = form.places[place][0]
+        if node.op == "reshape":
+            found.setdefault(node, []).append(place)
+    return {places[0] for places in found.values() if len(places) == 1}
 
 
 def _is_affine(base: Sequence[int], column: Sequence[int], by_ratio: bool) -> bool:
