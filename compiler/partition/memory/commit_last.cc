@@ -27,29 +27,48 @@ int64_t ReplacedBytes(const graph::Graph& graph, const Partition& partition, con
   return bytes;
 }
 
+bool IsNewValue(const Partition& partition, int tensor) {
+  return partition.tensors[tensor].kind == Tensor::Kind::kUpdate;
+}
+
+// Returns the groups that come last, and adds up the bytes that they replace: those that replace
+// inputs or read their new values, and on which only such groups depend. A program may need an
+// update early, such as an optimizer's number of steps, if one kernel makes more than that.
+std::vector<bool> FindLast(const graph::Graph& graph, const Partition& partition, int64_t* saved) {
+  const size_t size = partition.groups.size();
+  std::vector<bool> is_last(size, false);
+  std::vector<bool> needed_early(partition.tensors.size(), false);
+  for (size_t i = size; i-- > 0;) {
+    const Group& group = partition.groups[i];
+    const auto is_needed = [&](int tensor) { return needed_early[tensor]; };
+    const auto is_new = [&](int tensor) { return IsNewValue(partition, tensor); };
+    const int64_t replaced = ReplacedBytes(graph, partition, group);
+    is_last[i] = (replaced > 0 || absl::c_any_of(group.reads, is_new) ||
+                  absl::c_any_of(group.updates, is_new)) &&
+                 absl::c_none_of(group.writes, is_needed) &&
+                 absl::c_none_of(group.updates, is_needed);
+    if (is_last[i]) {
+      *saved += replaced;
+      continue;
+    }
+    for (const auto* used : {&group.reads, &group.updates})
+      for (const int tensor : *used) needed_early[tensor] = true;
+  }
+  return is_last;
+}
+
 }  // namespace
 
 absl::Status CommitLast(const graph::Graph& graph, const drivers::Target& target,
                         Partition* partition) {
   int64_t saved = 0;
-  std::vector<bool> is_late(partition->groups.size(), false);
-  std::vector<bool> made_late(partition->tensors.size(), false);
-  for (size_t i = 0; i < is_late.size(); ++i) {
-    const Group& group = partition->groups[i];
-    const int64_t replaced = ReplacedBytes(graph, *partition, group);
-    const auto is_made_late = [&](int tensor) { return made_late[tensor]; };
-    is_late[i] = replaced > 0 || absl::c_any_of(group.reads, is_made_late) ||
-                 absl::c_any_of(group.updates, is_made_late);
-    if (!is_late[i]) continue;
-    saved += replaced;
-    for (const int tensor : group.writes) made_late[tensor] = true;
-  }
+  const std::vector<bool> is_last = FindLast(graph, *partition, &saved);
   if (saved == 0) return absl::OkStatus();
   Partition last = *partition;
   last.groups.clear();
-  for (const bool late : {false, true}) {
-    for (size_t i = 0; i < is_late.size(); ++i)
-      if (is_late[i] == late) last.groups.push_back(partition->groups[i]);
+  for (const bool at_end : {false, true}) {
+    for (size_t i = 0; i < is_last.size(); ++i)
+      if (is_last[i] == at_end) last.groups.push_back(partition->groups[i]);
   }
   const auto before = PlanMemory(*partition, target);
   if (!before.ok()) return before.status();

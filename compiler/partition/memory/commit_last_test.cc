@@ -46,6 +46,22 @@ TEST_F(CommitLastTest, UpdatesFollowOtherGroups) {
   EXPECT_THAT(Order(), ElementsAre(loss, update, norm));
 }
 
+// A kernel that counts steps and makes something else, which all others read.
+TEST_F(CommitLastTest, GroupsThatOthersNeedKeepTheirPlace) {
+  graph_.updates = {{0, nullptr}, {1, nullptr}};
+  const int steps = Add(Tensor::Kind::kInput, 0, 1);
+  const int weight = Add(Tensor::Kind::kInput, 1, 1000);
+  const int next = Add(Tensor::Kind::kUpdate, 0, 1);
+  const int update = Add(Tensor::Kind::kUpdate, 1, 1000);
+  const int correction = Add(Tensor::Kind::kIntermediate, 0, 1);
+  const int loss = Add(Tensor::Kind::kOutput, 0, 1);
+  AddGroup({steps}, next);
+  partition_.groups[0].writes.push_back(correction);
+  AddGroup({weight, correction}, update);
+  AddGroup({weight, correction}, loss);
+  EXPECT_THAT(Order(), ElementsAre(next, loss, update));
+}
+
 TEST_F(CommitLastTest, GroupsThatReplaceNothingKeepTheirPlace) {
   graph_.updates = {{1, nullptr}};
   const int input = Add(Tensor::Kind::kInput, 0, 1000);
