@@ -12,6 +12,7 @@
 #include "absl/strings/str_join.h"
 #include "compiler/cached_kernel.h"
 #include "compiler/codegen/codegen.h"
+#include "compiler/kernel/in_place.h"
 #include "compiler/kernel/lower.h"
 #include "compiler/parallel_for.h"
 #include "compiler/pass_timer.h"
@@ -206,6 +207,7 @@ absl::StatusOr<CompiledKernel> Finish(const std::shared_ptr<const Lowered>& lowe
                       : Emit(*lowered, scheduled, machine, options, times);
   if (!compiled.ok()) return compiled.status();
   compiled->ir = lowered->text;
+  compiled->in_place = kernel::FindInPlace(lowered->kernel->kernel);
   // Written only on request.
   compiled->source = [lowered, text = compiled->schedule]() -> absl::StatusOr<std::string> {
     absl::StatusOr<schedule::Schedule> schedule = schedule::Parse(text);

@@ -14,6 +14,7 @@
 #include "compiler/pipeline.h"
 #include "compiler/rehearse.h"
 #include "compiler/shard/shard.h"
+#include "proto/check/check.h"
 
 namespace kiln::compiler {
 namespace {
@@ -110,6 +111,83 @@ void AddReports(const std::string& label, std::vector<PassReport> more,
   }
 }
 
+// Returns the argument of the call that is all of this slot, if no other is in it.
+std::optional<int> FindWhole(const CompiledProgram& program, const KernelCall& call, int slot) {
+  std::optional<int> found;
+  for (size_t i = 0; i < call.arguments.size(); ++i) {
+    const Argument& argument = call.arguments[i];
+    if (argument.slot != slot) continue;
+    if (found || argument.offset != 0 || argument.bytes != program.slots[slot].bytes)
+      return std::nullopt;
+    found = static_cast<int>(i);
+  }
+  return found;
+}
+
+// Finds the updates that the last calls of the program may write over their inputs.
+class UpdatesInPlace {
+ public:
+  explicit UpdatesInPlace(const CompiledProgram& program)
+      : program_(program), calls_(program.slots.size()), is_copied_(program.slots.size(), false) {
+    for (size_t i = 0; i < program.calls.size(); ++i) {
+      bool has_update = false;
+      for (const Argument& argument : program.calls[i].arguments) {
+        std::vector<int>& calls = calls_[argument.slot];
+        if (calls.empty() || calls.back() != static_cast<int>(i))
+          calls.push_back(static_cast<int>(i));
+        has_update |= program.slots[argument.slot].kind == Slot::Kind::kUpdate;
+      }
+      if (!has_update) begin_ = static_cast<int>(i) + 1;
+    }
+    for (const CompiledProgram::Copy& copy : program.copies) is_copied_[copy.source.slot] = true;
+  }
+
+  // If the update may replace the input in place, returns the call that begins to write it.
+  std::optional<int> Find(int input, int update) const {
+    const std::vector<int>& readers = calls_[input];
+    const std::vector<int>& writers = calls_[update];
+    if (readers.empty() || writers.empty() || is_copied_[input]) return std::nullopt;
+    const int call = writers.front();
+    // Those that read the input have ended, except the one that replaces it.
+    if (call < begin_ || readers.back() != call) return std::nullopt;
+    const std::optional<int> read = FindWhole(program_, program_.calls[call], input);
+    const std::optional<int> written = FindWhole(program_, program_.calls[call], update);
+    if (!read || !written) return std::nullopt;
+    const auto& pairs = program_.kernels[program_.calls[call].kernel].in_place;
+    const kernel::InPlace pair = {*read, *written};
+    if (std::find(pairs.begin(), pairs.end(), pair) == pairs.end()) return std::nullopt;
+    return call;
+  }
+
+ private:
+  const CompiledProgram& program_;
+  std::vector<std::vector<int>> calls_;  // by slot, the calls that use it
+  std::vector<bool> is_copied_;          // by slot, at the end of the program
+  int begin_ = 0;                        // all calls from here on make or read updates
+};
+
+void FindUpdatesInPlace(const graph::Graph& graph, CompiledProgram* program) {
+  const UpdatesInPlace in_place(*program);
+  const auto slot_of = [&](Slot::Kind kind, int index) {
+    const auto found =
+        std::find_if(program->slots.begin(), program->slots.end(),
+                     [&](const Slot& slot) { return slot.kind == kind && slot.index == index; });
+    KILN_CHECK(found != program->slots.end()) << "slot " << index;
+    return static_cast<int>(found - program->slots.begin());
+  };
+  // Slots are ordered by index.
+  const int inputs = slot_of(Slot::Kind::kInput, 0);
+  const int updates = slot_of(Slot::Kind::kUpdate, 0);
+  for (size_t i = 0; i < graph.updates.size(); ++i) {
+    const auto number = static_cast<int>(i);
+    const std::optional<int> call =
+        in_place.Find(inputs + graph.updates[i].input, updates + number);
+    if (!call) continue;
+    program->updates_in_place.push_back(number);
+    program->commit = std::min(program->commit, *call);
+  }
+}
+
 // The target of the kernels, and its code generator.
 struct KernelMachine {
   const codegen::MachineCode& code;
@@ -149,6 +227,9 @@ class SegmentCompiler {
       program_.copies.push_back({slots_.Whole(copy.source), slots_.Whole(copy.destination)});
     }
     program_.slots = std::move(slots_).WithArena(arena_bytes_);
+    program_.commit = static_cast<int>(program_.calls.size());
+    // Only the segment of a whole program has updates.
+    if (updates_in_place_) FindUpdatesInPlace(sharded_.segments.front().graph, &program_);
     return absl::OkStatus();
   }
 
@@ -208,6 +289,7 @@ class SegmentCompiler {
     AddReports(label, std::move(reports), &program_.passes);
     absl::StrAppend(&program_.partition_text, label, partition::Print(state.partition));
     AddCalls(part, state, *std::move(set));
+    updates_in_place_ = state.updates_in_place && !part.graph.updates.empty();
     program_.choices.push_back(state.choices);
     return AddCopies(part, state);
   }
@@ -343,6 +425,7 @@ class SegmentCompiler {
   SlotMap slots_;
   const int64_t own_bytes_;
   int64_t arena_bytes_ = 0;
+  bool updates_in_place_ = false;
   absl::flat_hash_map<std::string, int> kernels_;  // by text
 };
 

@@ -13,6 +13,7 @@
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
 #include "compiler/graph/graph.h"
+#include "compiler/kernel/in_place.h"
 #include "compiler/workers/kernel_compiler.h"
 #include "drivers/interface/kernel_image.h"
 #include "drivers/interface/target.h"
@@ -46,6 +47,8 @@ struct CompiledKernel {
   // The knobs of `setting` that were not used because this version does not have them, or not for
   // this kernel, with reasons; the heuristic chose the values of others instead.
   std::string setting_ignored;
+  // Which of its arguments may be the same buffer.
+  std::vector<kernel::InPlace> in_place;
   // Returns the scheduled loops as OpenCL C, for people; written when called. Thread-safe.
   std::function<absl::StatusOr<std::string>()> source;
   std::string assembly;  // only with Options::keep_assembly; otherwise use Disassemble(image)
@@ -140,7 +143,13 @@ struct CompiledProgram {
     Argument source;
     Argument destination;
   };
-  std::vector<Copy> copies;         // after the calls
+  std::vector<Copy> copies;  // after the calls
+  // The updates that may be written into the buffer of the input that they replace. Such a run
+  // *commits*: it writes over its inputs only from the call `commit` on. Each of them is read only
+  // before and at the place where it is replaced. `commit` is the number of calls if there are
+  // none.
+  std::vector<int> updates_in_place;  // numbers of updates, ascending
+  int commit = 0;
   std::vector<DeviceGroup> groups;  // for sharded programs, like the next
   std::vector<Exchange> exchanges;  // copies come after all of them
   int64_t arena_bytes_without_reuse = 0;

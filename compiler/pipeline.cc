@@ -20,6 +20,7 @@
 #include "compiler/partition/cluster/fuse_horizontally.h"
 #include "compiler/partition/cluster/merge_rows.h"
 #include "compiler/partition/cluster/split_epilogues.h"
+#include "compiler/partition/memory/commit_last.h"
 #include "compiler/partition/memory/order_groups.h"
 #include "compiler/partition/normalize/normalize.h"
 #include "compiler/partition/scatter/prepare_scatters.h"
@@ -111,6 +112,13 @@ absl::Status OrderGroups(PassState& state, const drivers::Target& target) {
   return absl::OkStatus();
 }
 
+absl::Status UpdateInPlace(PassState& state, const drivers::Target& target) {
+  // The threads of a block make their accesses at once, so their kernels do not work in place.
+  state.updates_in_place = target.limits.threads_per_block == 1;
+  if (!state.updates_in_place) return absl::OkStatus();
+  return partition::CommitLast(state.graph, target, &state.partition);
+}
+
 absl::Status PlanMemory(PassState& state, const drivers::Target& target) {
   auto memory = partition::PlanMemory(state.partition, target);
   if (!memory.ok()) return memory.status();
@@ -146,6 +154,8 @@ constexpr Pass kPasses[] = {
     {"split_epilogues", PassLevel::kClusters, kOptional, Change<partition::SplitEpilogues>},
     {"partition", PassLevel::kPartition, kRequired, BuildPartition},
     {"order_groups", PassLevel::kPartition, kOptional, OrderGroups},
+    // After order_groups, whose order it changes.
+    {"update_in_place", PassLevel::kPartition, kOptional, UpdateInPlace},
     // After order_groups, since the order is the plan's time axis.
     {"plan_memory", PassLevel::kMemory, kRequired, PlanMemory},
     {"lower", PassLevel::kKernels, kRequired},

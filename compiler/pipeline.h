@@ -29,6 +29,7 @@ struct PassState {
   std::optional<shard::Program> sharded;
   partition::Clustering clusters;
   partition::Partition partition;
+  bool updates_in_place = false;  // from the pass "update_in_place" on
   partition::MemoryPlan memory;
 };
 

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "compiler/ir/str_cat.h"
+#include "compiler/kernel/in_place.h"
 
 namespace kiln::proof {
 
@@ -38,8 +39,12 @@ int CountStores(const std::vector<Statement>& body) {
 
 ProgramRun::ProgramRun(const kernel::Kernel& kernel, const schedule::Plan& plan,
                        const schedule::LoopProgram& program)
-    : kernel_(kernel), plan_(plan), program_(program) {
+    : kernel_(kernel), plan_(plan), program_(program), replaced_by_(kernel.buffers.size()) {
   for (const schedule::Section& section : program.sections) stores_ += CountStores(section.body);
+  // The threads of a block make their accesses at once, so none of their kernels works in place.
+  if (program.threads > 1) return;
+  for (const kernel::InPlace& pair : kernel::FindInPlace(kernel))
+    replaced_by_[pair.read].push_back(pair.written);
 }
 
 absl::StatusOr<const Memory*> ProgramRun::Run(const Samples& samples, uint64_t seed,
@@ -163,10 +168,22 @@ bool ProgramRun::IsKernelLocal(int buffer) const {
   return buffer >= program_.num_arguments && buffer < static_cast<int>(kernel_.buffers.size());
 }
 
+bool ProgramRun::IsReplaced(int buffer, int64_t index) const {
+  const std::vector<int>& by = replaced_by_[buffer];
+  return std::any_of(by.begin(), by.end(), [&](int written) {
+    return globals_.contains(Element{written, index});
+  });
+}
+
 void ProgramRun::RunStore(const Store& store) {
   // Evaluated even if it is not stored, as vector lanes are: its loads must be in bounds.
+  read_replaced_ = false;
   const Value value = Evaluate(store.value);
   if (store.valid != nullptr && Evaluate(store.valid) == 0) return;
+  if (read_replaced_) {
+    return Fail(StrCat("reads an element after its replacement was written, for ",
+                       program_.buffers[store.buffer].name));
+  }
   reached_.insert(&store);
   Write(store.buffer, Evaluate(store.index), value);
 }
@@ -189,6 +206,7 @@ Value ProgramRun::Load(int buffer, ir::DType dtype, int64_t index) {
   if (!IsInside(buffer, index, "reads")) return 0;
   const LoopBuffer& from = program_.buffers[buffer];
   if (from.space == Space::kGlobal) {
+    read_replaced_ = read_replaced_ || IsReplaced(buffer, index);
     if (!from.read_only) {
       if (const auto found = globals_.find({buffer, index}); found != globals_.end()) {
         return found->second.value;

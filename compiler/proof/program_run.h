@@ -30,8 +30,8 @@ class ProgramRun : private Evaluator {
 
   // Returns the elements of globals that the program writes, for the inputs of a seed. `backwards`:
   // runs the tasks of a section and the threads of a block in reverse order, which must not matter.
-  // INTERNAL: an access out of bounds, a read of an element that was never written, or a loop
-  // longer than its axis.
+  // INTERNAL: an access out of bounds, a read of an element that was never written, a loop longer
+  // than its axis, or a read of an element that may have been replaced (kernel/in_place.h).
   absl::StatusOr<const Memory*> Run(const Samples& samples, uint64_t seed, bool backwards);
 
   // Returns the number of the program's stores that no run has reached.
@@ -65,6 +65,8 @@ class ProgramRun : private Evaluator {
   bool IsPadding(int buffer, int64_t index) const;
   bool IsInside(int buffer, int64_t index, const char* what);
   bool IsKernelLocal(int buffer) const;
+  // Returns whether the element was overwritten if the kernel works in place.
+  bool IsReplaced(int buffer, int64_t index) const;
   Element ElementOf(int buffer, int64_t index) const;
 
   Value Load(int buffer, ir::DType dtype, int64_t index) override;
@@ -74,6 +76,9 @@ class ProgramRun : private Evaluator {
   const kernel::Kernel& kernel_;
   const schedule::Plan& plan_;
   const schedule::LoopProgram& program_;
+  // The arguments that may replace one that is read, by that one.
+  std::vector<std::vector<int>> replaced_by_;
+  bool read_replaced_ = false;  // by the current statement
   const Samples* samples_ = nullptr;
   uint64_t seed_ = 0;
   Memory globals_;

@@ -39,6 +39,7 @@ class CpuDevice : public Device {
   void StopUnwanted() override { pool_.Interrupt(); }
   bool stops_lists() const override { return true; }
   bool yields() const override { return true; }
+  bool commits() const override { return true; }
   // Copies are plain memory copies: they have ended when this returns.
   absl::Status StartCopyToDevice(Buffer& destination, int64_t offset, absl::Span<const char> source,
                                  CopyDone done) override;

@@ -51,6 +51,8 @@ bool Execution::RunCommands(bool blocks) {
   for (; next_ < calls.size(); ++next_) {
     Program::Call& call = calls[next_];
     if (!blocks && call.kind == Program::Kind::kWait && IsHeld()) return false;
+    result_.status = BeginCommit();
+    if (!result_.status.ok()) break;
     const bool ended = options_.goes_on == nullptr ? RunWhole(call) : RunWhileItGoesOn(call);
     if (!result_.status.ok()) break;
     // The time of a command's first tasks counts, too.
@@ -62,6 +64,12 @@ bool Execution::RunCommands(bool blocks) {
   }
   End();
   return true;
+}
+
+absl::Status Execution::BeginCommit() const {
+  const bool begins = options_.begin_commit != nullptr && task_ == 0 &&
+                      next_ == static_cast<size_t>(options_.commit);
+  return begins ? options_.begin_commit() : absl::OkStatus();
 }
 
 bool Execution::RunWhole(const Program::Call& call) {

@@ -37,6 +37,8 @@ class Execution {
 
  private:
   bool RunCommands(bool blocks);
+  // Asks whether the list may write over its inputs, if it does so from the next command on.
+  absl::Status BeginCommit() const;
   void NoteTime();
   void End();
   // Returns true if the command has ended.

@@ -95,6 +95,12 @@ struct SubmitOptions {
   // Once this is true the list is cancelled: nobody needs its results, and the device may stop it
   // at any point (see Device::StopUnwanted). Null: the list cannot be cancelled.
   std::shared_ptr<const std::atomic<bool>> unwanted = nullptr;
+  // For devices that commit (Device::commits), and lists that write over their inputs, from the
+  // command `commit` on. Called on the device's thread before that command begins; it must not
+  // block. An error ends the list there, and nothing is written over. May be called again if the
+  // list ends early there. Null: the list does not write over its inputs.
+  std::function<absl::Status()> begin_commit = nullptr;
+  int commit = 0;
   // For devices that yield (Device::yields), and lists without signals and waits. Called on the
   // device's thread between two tasks, with the seconds that the list has run: first after
   // slice_seconds, then after every further slice_seconds. If it returns false, the list ends there

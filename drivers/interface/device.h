@@ -89,6 +89,9 @@ class Device {
   virtual bool stops_lists() const { return false; }
   // Whether a list can end between two tasks of a kernel (SubmitOptions::goes_on).
   virtual bool yields() const { return false; }
+  // Whether it calls SubmitOptions::begin_commit. Then two slots of a list may hold the same buffer
+  // if a kernel writes one of them in place of the other.
+  virtual bool commits() const { return false; }
 
   // Copy between host memory and a buffer, concurrently with submitted lists of any session and
   // without waiting for them. Requires: nothing submitted before writes these bytes or, for a copy

@@ -242,8 +242,9 @@ absl::StatusOr<std::shared_ptr<Value>> Pool::Allocate(std::shared_ptr<const Tens
     return buffer.status();
   }
   if (account) ClearOthers(**buffer, *account);
-  return std::make_shared<Value>(std::move(type), std::move(*buffer), shared_from_this(),
-                                 std::move(account), bytes_min, life);
+  auto memory = std::make_shared<ValueMemory>(*std::move(buffer), shared_from_this(),
+                                              std::move(account), bytes, life);
+  return std::make_shared<Value>(std::move(type), std::move(memory));
 }
 
 absl::Status Pool::LostError() const {

@@ -42,42 +42,49 @@ absl::Status CheckTensorType(const TensorType& type) {
   return absl::OkStatus();
 }
 
+ValueMemory::ValueMemory(std::unique_ptr<drivers::Buffer> buffer, std::shared_ptr<Pool> pool,
+                         std::shared_ptr<Account> account, int64_t bytes, int64_t life)
+    : buffer(std::move(buffer)),
+      pool(std::move(pool)),
+      account(std::move(account)),
+      bytes(bytes),
+      life(life) {
+  KILN_CHECK(this->buffer != nullptr && this->pool != nullptr);
+  KILN_CHECK_GE(bytes, 0);
+}
+
+ValueMemory::~ValueMemory() {
+  if (account) account->Remove(bytes);
+  pool->Free(std::move(buffer), account ? account->top() : nullptr);
+}
+
 const std::string& Value::user() const {
   static const std::string* const kNoUser = new std::string();
-  return account_ ? account_->user() : *kNoUser;
+  return account() ? account()->user() : *kNoUser;
 }
 
 std::shared_ptr<Value> Value::Failed(absl::Status status, memory::Charge charge) {
-  auto value = std::make_shared<Value>(nullptr, nullptr, nullptr, nullptr);
+  auto value = std::make_shared<Value>(nullptr, nullptr);
   value->charge_ = std::move(charge);
   value->Resolve(std::move(status));
   return value;
 }
 
-Value::Value(std::shared_ptr<const TensorType> type, std::unique_ptr<drivers::Buffer> buffer,
-             std::shared_ptr<Pool> pool, std::shared_ptr<Account> account, int64_t bytes_min,
-             int64_t life)
-    : type_(std::move(type)),
-      pool_(std::move(pool)),
-      buffer_(std::move(buffer)),
-      account_(std::move(account)),
-      life_(life),
-      // bytes() needs type_, which is declared first.
-      held_bytes_(std::max(bytes(), bytes_min)) {
-  KILN_CHECK_EQ(buffer_ != nullptr, pool_ != nullptr);
-  KILN_CHECK(buffer_ == nullptr || type_ != nullptr);
-  KILN_CHECK_GE(held_bytes_, 0);
+Value::Value(std::shared_ptr<const TensorType> type, std::shared_ptr<ValueMemory> memory)
+    : type_(std::move(type)), memory_(std::move(memory)) {
+  KILN_CHECK(memory_ == nullptr || type_ != nullptr);
 }
 
-Value::~Value() {
-  if (account_) account_->Remove(held_bytes_);
-  if (buffer_) pool_->Free(std::move(buffer_), account_ ? account_->top() : nullptr);
+std::shared_ptr<Value> Value::Over(std::shared_ptr<const TensorType> type, const Value& old) {
+  KILN_CHECK_NE(old.memory_, nullptr);
+  KILN_CHECK_LE(type->bytes(), old.memory_->bytes);
+  return std::make_shared<Value>(std::move(type), old.memory_);
 }
 
 std::shared_ptr<Value> Value::Sharded(std::shared_ptr<const TensorType> type,
                                       std::shared_ptr<const Placement> placement,
                                       std::vector<std::shared_ptr<Value>> parts) {
-  auto value = std::make_shared<Value>(std::move(type), nullptr, nullptr, nullptr);
+  auto value = std::make_shared<Value>(std::move(type), nullptr);
   KILN_CHECK_NE(placement, nullptr);
   KILN_CHECK_EQ(parts.size(), placement->devices.size());
   for (const std::shared_ptr<Value>& part : parts) KILN_CHECK_NE(part, nullptr);
@@ -87,7 +94,7 @@ std::shared_ptr<Value> Value::Sharded(std::shared_ptr<const TensorType> type,
 }
 
 bool Value::lost() const {
-  if (pool_ != nullptr) return pool_->life() != life_;
+  if (memory_ != nullptr) return memory_->pool->life() != memory_->life;
   return std::any_of(parts_.begin(), parts_.end(), [](const auto& part) { return part->lost(); });
 }
 

@@ -39,9 +39,25 @@ struct TensorType {
 // than fit into an int64.
 absl::Status CheckTensorType(const TensorType& type);
 
+// The device memory of a value. A value and the one that a run writes over it have the same.
+struct ValueMemory {
+  ValueMemory(std::unique_ptr<drivers::Buffer> buffer, std::shared_ptr<Pool> pool,
+              std::shared_ptr<Account> account, int64_t bytes, int64_t life);
+  ~ValueMemory();
+  ValueMemory(const ValueMemory&) = delete;
+  ValueMemory& operator=(const ValueMemory&) = delete;
+
+  std::unique_ptr<drivers::Buffer> buffer;
+  const std::shared_ptr<Pool> pool;
+  const std::shared_ptr<Account> account;  // has counted `bytes`; may be null
+  const int64_t bytes;                     // possibly more than the value's
+  const int64_t life;                      // the pool's life at the allocation
+};
+
 // Shared by the handles that name it and the runs that use it; the last one frees the memory. A
-// value is *pending* until it is resolved, once, to OK (the bytes are available and never change
-// again) or to the error that prevented it. Thread-safe.
+// value is *pending* until it is resolved, once, to OK (the bytes are available) or to the error
+// that prevented it. Its bytes never change again, unless nothing but one run uses it: that run may
+// write the value's successor over it (docs/design/programs-and-replay.md). Thread-safe.
 class Value {
  public:
   using Waiter = std::function<void(const absl::Status&)>;
@@ -56,11 +72,10 @@ class Value {
                                         std::shared_ptr<const Placement> placement,
                                         std::vector<std::shared_ptr<Value>> parts);
 
-  // Use Pool::Allocate, which has counted the value in `account`.
-  Value(std::shared_ptr<const TensorType> type, std::unique_ptr<drivers::Buffer> buffer,
-        std::shared_ptr<Pool> pool, std::shared_ptr<Account> account, int64_t bytes_min = 0,
-        int64_t life = 0);
-  ~Value();
+  // Use Pool::Allocate. `memory` may be null.
+  Value(std::shared_ptr<const TensorType> type, std::shared_ptr<ValueMemory> memory);
+  // A pending value that a run writes over `old`. Requires: `old` has memory.
+  static std::shared_ptr<Value> Over(std::shared_ptr<const TensorType> type, const Value& old);
   Value(const Value&) = delete;
   Value& operator=(const Value&) = delete;
 
@@ -69,12 +84,19 @@ class Value {
   // Null unless it is on several devices; it then has no buffer and no pool.
   const std::shared_ptr<const Placement>& placement() const { return placement_; }
   absl::Span<const std::shared_ptr<Value>> parts() const { return parts_; }
-  drivers::Buffer* buffer() const { return buffer_.get(); }
+  drivers::Buffer* buffer() const { return memory_ ? memory_->buffer.get() : nullptr; }
   int64_t bytes() const { return type_ ? type_->bytes() : 0; }
   // Whose memory it is; empty if it is not charged to a user.
   const std::string& user() const;
   // The pool of its device; null without memory.
-  Pool* pool() const { return pool_.get(); }
+  Pool* pool() const { return memory_ ? memory_->pool.get() : nullptr; }
+  // The account that pays for its memory; null without one.
+  const Account* account() const { return memory_ ? memory_->account.get() : nullptr; }
+
+  // Marks a value that a run makes, as long as it is pending. Call this before other threads have
+  // it.
+  void SetIsResult() { is_result_ = true; }
+  bool is_result() const { return is_result_; }
 
   // Whether the device was lost after the allocation, and the memory with it.
   bool lost() const;
@@ -99,11 +121,8 @@ class Value {
 
  private:
   const std::shared_ptr<const TensorType> type_;
-  const std::shared_ptr<Pool> pool_;
-  std::unique_ptr<drivers::Buffer> buffer_;
-  const std::shared_ptr<Account> account_;
-  const int64_t life_;        // the pool's life at the allocation
-  const int64_t held_bytes_;  // bytes of memory, possibly more than bytes()
+  std::shared_ptr<ValueMemory> memory_;  // null without memory
+  bool is_result_ = false;
   std::shared_ptr<const Placement> placement_;
   std::vector<std::shared_ptr<Value>> parts_;
   memory::Charge charge_;

@@ -15,8 +15,8 @@ namespace kiln::sessions {
 struct Answer {
   uint64_t sequence = 0;
   absl::Status error{};
-  // The value of a Read. Values never change, so its bytes are not copied; they are read when the
-  // answer is sent or resent.
+  // The value of a Read. A value with a holder does not change, so its bytes are not copied; they
+  // are read when the answer is sent or resent.
   runtime::ValuePointer value{};
   std::string digest{};
   double device_seconds = 0;

@@ -1,5 +1,6 @@
 #include "server/testing/fake_compiler.h"
 
+#include <algorithm>
 #include <string>
 
 #include "absl/strings/str_cat.h"
@@ -57,6 +58,27 @@ absl::StatusOr<compiler::KernelCall> Call(const ir::Node* node, int result,
   return call;
 }
 
+bool Uses(const compiler::KernelCall& call, int slot) {
+  return std::any_of(call.arguments.begin(), call.arguments.end(),
+                     [slot](const compiler::Argument& argument) { return argument.slot == slot; });
+}
+
+// Kernels compute their results element by element, so an update is written in place if the last
+// call that reads the input makes it.
+void FindUpdatesInPlace(const graph::Graph& graph, compiler::CompiledProgram* program) {
+  program->commit = static_cast<int>(program->calls.size());
+  for (size_t i = 0; i < graph.updates.size(); ++i) {
+    const size_t own = graph.outputs.size() + i;
+    const int input = graph.updates[i].input;
+    bool is_last = Uses(program->calls[own], input);
+    for (size_t later = own + 1; later < program->calls.size(); ++later)
+      is_last = is_last && !Uses(program->calls[later], input);
+    if (!is_last) continue;
+    program->updates_in_place.push_back(static_cast<int>(i));
+    program->commit = std::min(program->commit, static_cast<int>(own));
+  }
+}
+
 }  // namespace
 
 absl::StatusOr<compiler::CompiledProgram> FakeCompile(const graph::Graph& graph,
@@ -84,6 +106,7 @@ absl::StatusOr<compiler::CompiledProgram> FakeCompile(const graph::Graph& graph,
     if (!call.ok()) return call.status();
     program.calls.push_back(*call);
   }
+  FindUpdatesInPlace(graph, &program);
   program.graph_text = graph::Print(graph);
   return program;
 }

@@ -302,6 +302,9 @@ void FakeDevice::RunCommands(const Task& task, bool takes_time, drivers::SubmitR
       }
       slice_begin = result->seconds;
     }
+    const bool begins_commit =
+        options.begin_commit != nullptr && i == static_cast<size_t>(options.commit);
+    if (result->status.ok() && begins_commit) result->status = options.begin_commit();
     if (result->status.ok())
       result->status = RunCommand(commands[i], task.slots, options.group.get());
     const double seconds = 1e-6 * (takes_time ? OperationsOf(commands[i]) : 1);

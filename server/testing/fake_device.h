@@ -81,6 +81,7 @@ class FakeDevice : public drivers::Device {
   void StopUnwanted() override ABSL_LOCKS_EXCLUDED(mutex_);
   bool stops_lists() const override ABSL_LOCKS_EXCLUDED(mutex_);
   bool yields() const override { return yields_; }
+  bool commits() const override { return true; }
   absl::Status StartCopyToDevice(drivers::Buffer& destination, int64_t offset,
                                  absl::Span<const char> source, CopyDone done) override;
   absl::Status StartCopyToHost(const drivers::Buffer& source, int64_t offset,

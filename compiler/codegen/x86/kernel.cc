@@ -26,7 +26,8 @@ class TaskRangeFrame : public Frame {
     auto* type = llvm::FunctionType::get(llvm::Type::getVoidTy(context),
                                          {pointer, integer, integer, pointer}, /*isVarArg=*/false);
     auto* function = llvm::Function::Create(type, llvm::Function::ExternalLinkage, symbol, module);
-    // Each thread has its own scratch, so no other pointer aliases it.
+    // Each thread has its own scratch, so no other pointer aliases it. Two arguments may be one
+    // buffer (kernel/in_place.h), so nothing is said about them.
     function->addParamAttr(3, llvm::Attribute::NoAlias);
     function->addParamAttr(3, llvm::Attribute::getWithAlignment(context, llvm::Align(64)));
     return function;

@@ -133,8 +133,6 @@ class Applier {
     return offset;
   }
 
-  int NumBuffers() const { return static_cast<int>(kernel_.buffers.size()); }
-
   int GridVectorAxis() const {
     for (int axis : plan_.grid_order) {
       if (plan_.axes[axis].binding == Binding::kVector) return axis;
@@ -186,8 +184,8 @@ class Applier {
       Section section;
       std::vector<int> loops;
       State state = OpenTasks(plan_.stages[i].order, &section, &loops);
-      StageBuilder builder(kernel_.stages[i], plan_, plan_.stages[i], nest_, folder_, &program_,
-                           NumBuffers());
+      StageBuilder builder(kernel_, kernel_.stages[i], plan_, plan_.stages[i], nest_, folder_,
+                           &program_);
       absl::Status status = builder.Check();
       if (!status.ok()) return status;
       section.body = nest_.Decided(std::move(state), [&](State decided) {
@@ -202,8 +200,8 @@ class Applier {
     // A deque, since builders are not movable.
     std::deque<StageBuilder> builders;
     for (size_t i = 0; i < kernel_.stages.size(); ++i) {
-      builders.emplace_back(kernel_.stages[i], plan_, plan_.stages[i], nest_, folder_, &program_,
-                            NumBuffers());
+      builders.emplace_back(kernel_, kernel_.stages[i], plan_, plan_.stages[i], nest_, folder_,
+                            &program_);
       absl::Status status = builders.back().Check();
       if (!status.ok()) return status;
     }

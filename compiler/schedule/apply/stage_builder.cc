@@ -7,6 +7,7 @@
 #include "compiler/ir/dtype.h"
 #include "compiler/ir/tf32.h"
 #include "compiler/ir/walk.h"
+#include "compiler/kernel/in_place.h"
 #include "compiler/kernel/index_sum.h"
 #include "compiler/schedule/directives/words.h"
 #include "compiler/schedule/matrix/step.h"
@@ -26,17 +27,17 @@ constexpr int64_t kThreadResultOperationsMax = 1500;
 
 }  // namespace
 
-StageBuilder::StageBuilder(const kernel::Stage& stage, const Plan& plan,
-                           const StagePlan& stage_plan, Nest& nest,
-                           kernel::ExpressionFolder& folder, LoopProgram* program,
-                           int kernel_buffers)
+StageBuilder::StageBuilder(const kernel::Kernel& kernel, const kernel::Stage& stage,
+                           const Plan& plan, const StagePlan& stage_plan, Nest& nest,
+                           kernel::ExpressionFolder& folder, LoopProgram* program)
     : stage_(stage),
+      store_order_(kernel::StoreOrder(kernel, stage)),
       plan_(plan),
       stage_plan_(stage_plan),
       nest_(nest),
       folder_(folder),
       program_(*program),
-      placer_(plan, nest, folder, *program, kernel_buffers),
+      placer_(plan, nest, folder, *program, static_cast<int>(kernel.buffers.size())),
       buffers_(program),
       sums_(ReducesOf(stage), plan, nest, folder, placer_, buffers_),
       packer_(plan, nest, folder, placer_, buffers_),
@@ -402,7 +403,8 @@ Body StageBuilder::StoreResults(const State& state, const Environment& environme
     memo[reduces()[i]] = sums_.Total(i, state, *environment.accumulators);
   }
   Body body;
-  for (const kernel::Store& from : stage_.stores) {
+  for (const int number : store_order_) {
+    const kernel::Store& from = stage_.stores[number];
     Store store;
     store.buffer = from.buffer;
     store.index = placer_.LocalIndex(from.buffer, placer_.Place(from.index, state, &memo), state);

@@ -20,11 +20,11 @@ namespace kiln::schedule {
 
 class StageBuilder {
  public:
-  // The arguments must outlive the builder. `program` gets the buffers that are needed; it already
-  // has `kernel_buffers` of them.
-  StageBuilder(const kernel::Stage& stage, const Plan& plan, const StagePlan& stage_plan,
-               Nest& nest, kernel::ExpressionFolder& folder, LoopProgram* program,
-               int kernel_buffers);
+  // `stage` is one of `kernel`. The arguments must outlive the builder. `program` gets the buffers
+  // that are needed; it already has the kernel's.
+  StageBuilder(const kernel::Kernel& kernel, const kernel::Stage& stage, const Plan& plan,
+               const StagePlan& stage_plan, Nest& nest, kernel::ExpressionFolder& folder,
+               LoopProgram* program);
   StageBuilder(const StageBuilder&) = delete;  // its parts hold pointers to each other
 
   // Returns INVALID_ARGUMENT if an operand cannot be staged as the schedule says.
@@ -69,6 +69,7 @@ class StageBuilder {
   const std::vector<const ir::Node*>& reduces() const { return sums_.reduces(); }
 
   const kernel::Stage& stage_;
+  const std::vector<int> store_order_;
   const Plan& plan_;
   const StagePlan& stage_plan_;
   Nest& nest_;

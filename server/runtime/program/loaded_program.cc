@@ -95,6 +95,8 @@ absl::StatusOr<std::shared_ptr<const LoadedProgram>> LoadProgram(const ShardedPr
     KILN_CHECK_EQ(member.kernels.size(), program.compiled(i).kernels.size());
     RecordedList recorded = RecordList(program, *result, i);
     member.command_of_call = std::move(recorded.command_of_call);
+    const compiler::CompiledProgram& compiled = program.compiled(i);
+    if (!compiled.updates_in_place.empty()) member.commit = member.command_of_call[compiled.commit];
     auto list = program.device(i).device().Prepare(std::move(recorded.list));
     if (!list.ok()) return program.device(i).AfterFailure(list.status());
     member.list = *std::move(list);

@@ -29,8 +29,9 @@ struct LoadedProgram {
     std::vector<std::unique_ptr<drivers::LoadedKernel>> kernels;
     std::unique_ptr<drivers::PreparedList> list;  // after the kernels: destroyed before them
     std::vector<int> command_of_call;             // in the list
-    int64_t mirror_bytes = 0;                     // of devices that it cannot reach
-    bool uses_staging = false;                    // its list names host memory
+    int commit = 0;  // the command of CompiledProgram::commit; 0 if nothing is written in place
+    int64_t mirror_bytes = 0;   // of devices that it cannot reach
+    bool uses_staging = false;  // its list names host memory
     Member() = default;
     Member(Member&&) = default;
     ~Member() {

@@ -2,6 +2,7 @@
 #ifndef KILN_SERVER_RUNTIME_PROGRAM_PROGRAM_H_
 #define KILN_SERVER_RUNTIME_PROGRAM_PROGRAM_H_
 
+#include <algorithm>
 #include <atomic>
 #include <cstdint>
 #include <memory>
@@ -63,6 +64,11 @@ class Program {
   // are equal.
   size_t same_result(size_t result) const {
     return same_results_.empty() ? result : static_cast<size_t>(same_results_[result]);
+  }
+  // Returns whether no other result is the same value.
+  bool is_only_result(size_t result) const {
+    return same_results_.empty() ||
+           std::count(same_results_.begin(), same_results_.end(), same_results_[result]) == 1;
   }
   // Returns the names of all devices that it runs on, without repetition.
   std::vector<std::string> device_names() const;

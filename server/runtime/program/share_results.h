@@ -1,5 +1,6 @@
 // Results of a program that are equal in every run, such as the initial zeros of an optimizer's
-// moments, become one value under several handles. This is safe because values never change.
+// moments, become one value under several handles. This is safe because a value with several
+// handles never changes.
 #ifndef KILN_SERVER_RUNTIME_PROGRAM_SHARE_RESULTS_H_
 #define KILN_SERVER_RUNTIME_PROGRAM_SHARE_RESULTS_H_
 

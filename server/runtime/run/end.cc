@@ -105,17 +105,18 @@ bool Run::Cancel() {
   const bool all_stop = std::all_of(
       members.begin(), members.end(),
       [](const ShardedProgram::Member& member) { return member.device->device().stops_lists(); });
-  return GiveUp(CancelledRun(), /*even_if_submitted=*/all_stop);
+  return GiveUp(CancelledRun(), all_stop ? Until::kCommitted : Until::kSubmitted);
 }
 
-void Run::Stop(const absl::Status& why) { GiveUp(why, /*even_if_submitted=*/true); }
+void Run::Stop(const absl::Status& why) { GiveUp(why, Until::kEnded); }
 
-bool Run::GiveUp(const absl::Status& why, bool even_if_submitted) {
+bool Run::GiveUp(const absl::Status& why, Until until) {
   std::shared_ptr<drivers::SignalGroup> signals;
   {
     absl::MutexLock lock(&mutex_);
-    const bool is_too_late = all_submitted_ && (in_flight_ == 0 || !even_if_submitted);
+    const bool is_too_late = all_submitted_ && (in_flight_ == 0 || until == Until::kSubmitted);
     if (is_too_late || !failure_.ok()) return false;
+    if (has_committed_ && until != Until::kEnded) return false;
     SetFailure(why);
     *unwanted_ = true;
     signals = signals_;
@@ -123,6 +124,27 @@ bool Run::GiveUp(const absl::Status& why, bool even_if_submitted) {
   // Releases lists that wait for one another, without waiting for the devices.
   if (signals) signals->Abort(why);
   return true;
+}
+
+absl::Status Run::BeginCommit() {
+  // Runs before this one have ended on the device, so that their failures are known.
+  if (absl::Status status = InputFailure(); !status.ok()) return status;
+  absl::MutexLock lock(&mutex_);
+  if (!failure_.ok()) return failure_;
+  if (keeps_inputs_) return absl::CancelledError("the inputs of the run are kept");
+  has_committed_ = true;
+  return absl::OkStatus();
+}
+
+bool Run::has_committed() const {
+  absl::MutexLock lock(&mutex_);
+  return has_committed_;
+}
+
+bool Run::KeepInputs() {
+  absl::MutexLock lock(&mutex_);
+  keeps_inputs_ = !has_committed_;
+  return keeps_inputs_;
 }
 
 void Run::Fail(const absl::Status& why) {

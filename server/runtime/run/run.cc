@@ -33,7 +33,7 @@ class Run::OtherMember : public fairness::Work {
 absl::StatusOr<std::shared_ptr<Run>> Run::Create(
     std::string label, std::shared_ptr<const BoundProgram> bound, std::vector<ValuePointer> inputs,
     absl::Span<const std::shared_ptr<buffers::Account>> accounts, fairness::SubmissionOrder* order,
-    Done done) {
+    Done done, int references) {
   KILN_CHECK(bound != nullptr && done != nullptr) << label;
   KILN_CHECK_GE(accounts.size(), bound->program->sharded().size()) << label;
   KILN_CHECK(order != nullptr || !bound->program->sharded().is_joint()) << label;
@@ -51,7 +51,7 @@ absl::StatusOr<std::shared_ptr<Run>> Run::Create(
   run->inputs_ = std::move(inputs);
   // All memory except an arena is taken before the run is queued, so that a run without memory
   // fails at once. For the arena, one that is large enough is reserved.
-  if (absl::Status status = run->Allocate(accounts); !status.ok()) return status;
+  if (absl::Status status = run->Allocate(accounts, references); !status.ok()) return status;
   if (run->sharded().is_joint()) {
     // Now, since all queues charge the same first piece. On one device it is cut when its turn has
     // come, by the latest times.
@@ -252,6 +252,10 @@ absl::Status Run::SubmitList(const Submission& submission, int member, int64_t t
       return dispatcher.GoesOn(ticket, seconds);
     };
   }
+  if (written_in_place_ > 0) {
+    options.begin_commit = [this] { return BeginCommit(); };
+    options.commit = loaded_->members[member].commit;
+  }
   options.time_commands = sampled_;
   options.unwanted = unwanted_;
   drivers::PreparedList& list = pieces_ == nullptr ? *loaded_->members[member].list
@@ -269,6 +273,7 @@ void Run::LogStarted(int member, int64_t ticket) const {
                              {"device", device(member).name()},
                              {"devices", absl::StrCat(size())},
                              {"pieces", absl::StrCat(pieces())},
+                             {"in_place", absl::StrCat(written_in_place_)},
                              {"ticket", absl::StrCat(ticket)},
                              {"timed_by_kernel", sampled_ ? "yes" : "no"}});
 }

@@ -69,13 +69,15 @@ class Run : public fairness::Work, public std::enable_shared_from_this<Run> {
 
   // Creates a run and allocates its results. Requires: the inputs have passed CheckInputs; `order`
   // outlives the run, and may be null for a program on one device. `label` names the run in the
-  // log. `accounts`, by member, pay for results and intermediate results. Errors:
-  // RESOURCE_EXHAUSTED for memory, UNAVAILABLE if a device failed.
+  // log. `accounts`, by member, pay for results and intermediate results. `references`: how many
+  // the caller has to an input that nothing else uses. The run may write an update over such an
+  // input (IsOnlyInput in values.cc); 0: over none. Errors: RESOURCE_EXHAUSTED for memory,
+  // UNAVAILABLE if a device failed.
   static absl::StatusOr<std::shared_ptr<Run>> Create(
       std::string label, std::shared_ptr<const BoundProgram> bound,
       std::vector<ValuePointer> inputs,
       absl::Span<const std::shared_ptr<buffers::Account>> accounts,
-      fairness::SubmissionOrder* order, Done done);
+      fairness::SubmissionOrder* order, Done done, int references = 0);
 
   // Returns the items for the queues of its devices, by member; the first is this. Requires: called
   // at most once, and if it is called, all items are queued. One thread at a time queues the runs
@@ -87,13 +89,20 @@ class Run : public fairness::Work, public std::enable_shared_from_this<Run> {
   const std::vector<ValuePointer>& results() const { return results_; }
 
   // Makes the run fail with CANCELLED when its submitted part has ended. Returns false, and changes
-  // nothing, if the run has failed or ended, or if all of it was submitted to devices of which one
-  // does not stop lists: then it runs to its end. Afterwards the caller must call DropUnwanted of
-  // the dispatchers and StopUnwanted of the devices. Requires: runs that use its results have been
-  // cancelled before.
+  // nothing, if the run has failed, committed or ended, or if all of it was submitted to devices of
+  // which one does not stop lists: then it runs to its end. Afterwards the caller must call
+  // DropUnwanted of the dispatchers and StopUnwanted of the devices. Requires: runs that use its
+  // results have been cancelled before.
   bool Cancel() ABSL_LOCKS_EXCLUDED(mutex_);
-  // The same with another error, on every device. Changes nothing if the run has failed or ended.
+  // The same with another error, on every device, and even if it has committed. Changes nothing if
+  // the run has failed or ended.
   void Stop(const absl::Status& why) override ABSL_LOCKS_EXCLUDED(mutex_);
+
+  // Whether it has begun to write over its inputs.
+  bool has_committed() const ABSL_LOCKS_EXCLUDED(mutex_);
+  // Makes sure that it does not write over its inputs, and fails instead. Returns false if it has
+  // committed.
+  bool KeepInputs() ABSL_LOCKS_EXCLUDED(mutex_);
 
   double predicted_seconds() const override;
   std::string label() const override { return label_; }
@@ -134,7 +143,13 @@ class Run : public fairness::Work, public std::enable_shared_from_this<Run> {
   ManagedDevice& device(int member) const { return sharded().device(member); }
 
   // values.cc
-  absl::Status Allocate(absl::Span<const std::shared_ptr<buffers::Account>> accounts);
+  absl::Status Allocate(absl::Span<const std::shared_ptr<buffers::Account>> accounts,
+                        int references);
+  // Returns the input that the result is written over, if that is possible.
+  const buffers::Value* FindReplaced(size_t result, const buffers::Account& account,
+                                     int references) const;
+  // Whether the run and the caller of Create are the only users of the input, now and from now on.
+  bool IsOnlyInput(const ValuePointer& input, int references) const;
   absl::StatusOr<ValuePointer> AllocateResult(
       size_t result, const TensorTypePointer& type,
       absl::Span<const std::shared_ptr<buffers::Account>> accounts) const;
@@ -144,6 +159,8 @@ class Run : public fairness::Work, public std::enable_shared_from_this<Run> {
   absl::Status Widen();
   // In the order of compiler::CompiledProgram::slots.
   Slots MakeSlots(int member) const;
+  // Called on the device's thread before it writes over inputs. Returns the reason why it must not.
+  absl::Status BeginCommit() ABSL_LOCKS_EXCLUDED(mutex_);
   // Returns the error of the first input that has failed, or of the values of the variables.
   absl::Status InputFailure() const;
   // Returns the error if some of its memory was lost with a device that works again.
@@ -201,9 +218,13 @@ class Run : public fairness::Work, public std::enable_shared_from_this<Run> {
   // also ends because of a lost neighbour and may report first: users of the results should get the
   // cause from the start.
   absl::Status WhyLost(int member) const;
-  // `even_if_submitted`: also if all of its lists have been submitted. Returns false if it did
-  // nothing.
-  bool GiveUp(const absl::Status& why, bool even_if_submitted) ABSL_LOCKS_EXCLUDED(mutex_);
+  // `until`: what is not given up. Returns false if it did nothing.
+  enum class Until {
+    kSubmitted,  // a run of which all lists have been submitted
+    kCommitted,  // a run that has begun to write over its inputs
+    kEnded,
+  };
+  bool GiveUp(const absl::Status& why, Until until) ABSL_LOCKS_EXCLUDED(mutex_);
   // Requires: End has not been called. OK changes nothing.
   void SetFailure(const absl::Status& why) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   // Returns the devices that must not be revived from its beginning to its end, although their own
@@ -228,6 +249,7 @@ class Run : public fairness::Work, public std::enable_shared_from_this<Run> {
   std::vector<ValuePointer> inputs_;
   std::vector<std::shared_ptr<buffers::Value>> wider_;  // by input, null for most; or empty
   std::vector<ValuePointer> results_;
+  int written_in_place_ = 0;  // results that are written over inputs
   Done done_;
   FirstRun first_run_;
   // The items of the members after the first. The dispatchers hold weak pointers to them.
@@ -251,6 +273,8 @@ class Run : public fairness::Work, public std::enable_shared_from_this<Run> {
   mutable absl::Mutex mutex_;
   // The first failure.
   absl::Status failure_ ABSL_GUARDED_BY(mutex_);
+  bool has_committed_ ABSL_GUARDED_BY(mutex_) = false;
+  bool keeps_inputs_ ABSL_GUARDED_BY(mutex_) = false;
   bool all_submitted_ ABSL_GUARDED_BY(mutex_) = false;   // or nothing more will be
   int in_flight_ ABSL_GUARDED_BY(mutex_) = 0;            // lists
   drivers::ListPosition begin_ ABSL_GUARDED_BY(mutex_);  // where the rest begins

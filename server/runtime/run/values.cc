@@ -1,4 +1,6 @@
 // Run: its inputs, results and memory.
+#include <algorithm>
+#include <atomic>
 #include <memory>
 #include <string>
 #include <utility>
@@ -69,7 +71,40 @@ absl::Status CheckInputs(const Signature& signature, absl::Span<const ValuePoint
   return absl::OkStatus();
 }
 
-absl::Status Run::Allocate(absl::Span<const std::shared_ptr<buffers::Account>> accounts) {
+bool Run::IsOnlyInput(const ValuePointer& input, int references) const {
+  // One is in inputs_. New references are copies of these, or of those that a run has which makes
+  // the value: in the list of its results, and in its caller's.
+  constexpr int kOwn = 1;
+  constexpr int kMakers = 2;
+  const long users = input.use_count();
+  std::atomic_thread_fence(std::memory_order_acquire);
+  // As long as it is pending, its maker has all of its references.
+  if (!input->resolved()) return input->is_result() && users == references + kOwn + kMakers;
+  return input->status().ok() && input.use_count() == references + kOwn;
+}
+
+const buffers::Value* Run::FindReplaced(size_t result, const buffers::Account& account,
+                                        int references) const {
+  const Signature& signature = bound_->signature;
+  if (references == 0 || result < signature.outputs.size()) return nullptr;
+  if (sharded().is_joint() || !program().device().device().commits()) return nullptr;
+  const size_t update = result - signature.outputs.size();
+  const std::vector<int>& in_place = program().compiled().updates_in_place;
+  if (!std::binary_search(in_place.begin(), in_place.end(), static_cast<int>(update)))
+    return nullptr;
+  if (!program().is_only_result(result)) return nullptr;
+  const auto input = static_cast<size_t>(signature.updated_inputs[update]);
+  const ValuePointer& value = inputs_[input];
+  // Also if it must be widened: it has less memory than the result needs.
+  const bool fits = value->buffer() != nullptr && value->account() == &account &&
+                    value->buffer()->bytes() >= bound_->result_bytes(result) &&
+                    (bound_->widen.empty() || bound_->widen[input] == nullptr ||
+                     value->buffer()->bytes() >= bound_->input_bytes(input));
+  return fits && IsOnlyInput(value, references) ? value.get() : nullptr;
+}
+
+absl::Status Run::Allocate(absl::Span<const std::shared_ptr<buffers::Account>> accounts,
+                           int references) {
   const Signature& signature = bound_->signature;
   results_.reserve(signature.outputs.size() + signature.updates.size());
   for (const auto* types : {&signature.outputs, &signature.updates}) {
@@ -80,8 +115,15 @@ absl::Status Run::Allocate(absl::Span<const std::shared_ptr<buffers::Account>> a
         results_.push_back(results_[same]);
         continue;
       }
+      if (const buffers::Value* old = FindReplaced(result, *accounts[0], references)) {
+        results_.push_back(buffers::Value::Over(type, *old));
+        results_.back()->SetIsResult();
+        ++written_in_place_;
+        continue;
+      }
       auto value = AllocateResult(result, type, accounts);
       if (!value.ok()) return value.status();
+      (*value)->SetIsResult();
       results_.push_back(*std::move(value));
     }
   }

@@ -189,6 +189,17 @@ absl::StatusOr<Checkpoint> CaptureRestoration(const SessionState& session) {
   return checkpoint;
 }
 
+// Makes sure that the pending runs do not write over their inputs from here on, since they are done
+// again. They end with an error, which no client hears.
+absl::Status KeepInputs(const PendingTable& table) {
+  for (const auto& [sequence, entry] : table.entries()) {
+    const auto* run = entry.executed ? std::get_if<PendingRun>(&*entry.executed) : nullptr;
+    if (run != nullptr && run->run != nullptr && !run->run->KeepInputs())
+      return Unknown("a run that replaces its inputs is unfinished");
+  }
+  return absl::OkStatus();
+}
+
 }  // namespace
 
 bool IsSettled(const SessionState& session, uint64_t executed) {
@@ -198,6 +209,8 @@ bool IsSettled(const SessionState& session, uint64_t executed) {
   return std::none_of(entries.begin(), entries.end(), [](const auto& entry) {
     const auto& operation = entry.second.executed;
     if (!operation) return false;
+    const auto* run = std::get_if<PendingRun>(&*operation);
+    if (run != nullptr && run->has_committed()) return true;
     const auto made = Makes(*operation);
     return std::any_of(made.begin(), made.end(),
                        [](const auto& value) { return value->resolved(); });
@@ -244,6 +257,7 @@ absl::StatusOr<Checkpoint> Freeze(SessionState& session, const absl::Status& rea
     return session.restoration != nullptr || IsSettled(session, executed);
   };
   session.mutex.AwaitWithTimeout(absl::Condition(&is_settled), timeout);
+  if (absl::Status kept = KeepInputs(session.pending); !kept.ok()) return kept;
   auto checkpoint = session.restoration ? CaptureRestoration(session) : Capture(session, executed);
   if (!checkpoint.ok()) return checkpoint.status();
   // The current log is out of date with this checkpoint; the next daemon begins another.

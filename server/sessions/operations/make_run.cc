@@ -41,7 +41,7 @@ absl::Status CheckInputs(const runtime::BoundProgram& program,
 absl::StatusOr<QueueableRun> MakeRun(SessionState& session, uint64_t sequence,
                                      const std::shared_ptr<const runtime::BoundProgram>& program,
                                      std::vector<runtime::ValuePointer> inputs,
-                                     runtime::Run::Done done) {
+                                     runtime::Run::Done done, int references) {
   KILN_CHECK(program != nullptr && done != nullptr);
   absl::InlinedVector<const DeviceShare*, 1> shares;
   absl::InlinedVector<std::shared_ptr<buffers::Account>, 1> accounts;
@@ -51,7 +51,7 @@ absl::StatusOr<QueueableRun> MakeRun(SessionState& session, uint64_t sequence,
   }
   auto run = runtime::Run::Create(absl::StrCat(session.identity.name, "/", sequence), program,
                                   std::move(inputs), accounts, session.services.submission_order,
-                                  std::move(done));
+                                  std::move(done), references);
   if (!run.ok()) return run.status();
   KILN_CHECK(*run != nullptr);
   return QueueableRun{*run, [shares = std::move(shares), run = *run] {

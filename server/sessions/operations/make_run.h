@@ -23,11 +23,12 @@ struct QueueableRun {
 // Checks types and placements of the inputs. INVALID_ARGUMENT names the input.
 absl::Status CheckInputs(const runtime::BoundProgram& program,
                          absl::Span<const runtime::ValuePointer> inputs);
-// Requires: the inputs have passed CheckInputs. Errors: those of runtime::Run::Create.
+// Requires: the inputs have passed CheckInputs. `references`: as of runtime::Run::Create. Errors:
+// those of runtime::Run::Create.
 absl::StatusOr<QueueableRun> MakeRun(SessionState& session, uint64_t sequence,
                                      const std::shared_ptr<const runtime::BoundProgram>& program,
                                      std::vector<runtime::ValuePointer> inputs,
-                                     runtime::Run::Done done);
+                                     runtime::Run::Done done, int references = 0);
 
 }  // namespace kiln::sessions
 

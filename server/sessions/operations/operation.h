@@ -47,8 +47,8 @@ namespace kiln::sessions {
 using Operation = std::variant<UnknownOperation, DefineProgram, RunProgram, Write, Read, Release,
                                ReleaseProgram, Barrier, Cancel, Park, Refused, RedoPending, Move>;
 
-// Executing a pending operation again is equivalent to having waited: values never change, and each
-// run makes new ones. The same order in both; a position is stored in checkpoints.
+// Executing a pending operation again is equivalent to having waited: each run makes new
+// values, and a run that has begun to write over old ones is waited for. The same order in both; a position is stored in checkpoints.
 using PendingOperation =
     std::variant<PendingRun, PendingDefinition, PendingRead, PendingBarrier, PendingMove>;
 using SavedOperation = std::variant<SavedRun, SavedDefinition, SavedRead, SavedBarrier, SavedMove>;

@@ -96,6 +96,15 @@ absl::StatusOr<std::shared_ptr<const runtime::BoundProgram>> Prepare(SessionStat
   return program;
 }
 
+// Returns how many references there are to an input of the run that nothing else uses: that of its
+// handle, and the run's own. 0: the run must not write over it, because a checkpoint that is taken
+// while the session goes on contains the values from before its pending runs.
+int ReferencesToInputs(const SessionState& session) {
+  constexpr int kHandles = 1;
+  constexpr int kInputs = 1;
+  return session.recorder == nullptr ? kHandles + kInputs : 0;
+}
+
 // Binds the results of a run that is about to be queued.
 void BindResults(HandleTable& handles, RunProgram& operation, const runtime::Signature& signature,
                  PendingRun* run) {
@@ -262,8 +271,8 @@ void RunProgram::Execute(SessionState& session, uint64_t sequence) {
   }
   if (!bound.ok()) return session.Refuse(sequence, outputs, bound.status());
   const std::string encoded = session.Encoded(*this);
-  auto made =
-      MakeRun(session, sequence, *bound, pending.inputs, WhenEnded(session, sequence, report_time));
+  auto made = MakeRun(session, sequence, *bound, pending.inputs,
+                      WhenEnded(session, sequence, report_time), ReferencesToInputs(session));
   if (!made.ok()) return session.Refuse(sequence, outputs, made.status());
   pending.run = made->run;
   pending.results = made->run->results();

@@ -75,6 +75,8 @@ struct PendingRun {
   bool is_cancelled = false;      // it will be answered with CANCELLED
 
   bool can_be_redone() const { return program != nullptr; }
+  // Whether its inputs are not all there any more (runtime::Run::has_committed).
+  bool has_committed() const { return run != nullptr && run->has_committed(); }
   absl::Span<const runtime::ValuePointer> makes() const { return results; }
   absl::StatusOr<SavedRun> Save(CheckpointIndex& index) const;
 };

@@ -206,7 +206,7 @@ TEST(Errors, BrokenProgramFailsItsRunsWithItsReason) {
 
 TEST(Errors, RunWithoutMemoryChangesNothing) {
   TestDaemonOptions options;
-  options.memory_bytes = 1000;
+  options.memory_bytes = 800;
   TestDaemon daemon(std::move(options));
   Client client(daemon.address());
   auto stream = client.Connect();
@@ -215,7 +215,7 @@ TEST(Errors, RunWithoutMemoryChangesNothing) {
   stream->Send(Write(2, std::vector<float>(75, 2)));
   const v1::Result run = stream->Call(RunProgram(1, {1, 2}, {3}));
   EXPECT_EQ(run.error().code(), grpc::RESOURCE_EXHAUSTED);
-  EXPECT_THAT(run.error().message(), HasSubstr("of 1000 bytes are in use"));
+  EXPECT_THAT(run.error().message(), HasSubstr("of 800 bytes are in use"));
   EXPECT_EQ(Floats(stream->Call(Read(1)).data())[0], 1);
   EXPECT_EQ(stream->Call(Read(3)).error().code(), grpc::RESOURCE_EXHAUSTED);
 }
