@@ -184,3 +184,16 @@ def test_hooks_see_and_change_what_goes_in_and_out(connection):
     assert model(kiln.ones(1, 2)).tolist() == model[0](kiln.ones(1, 2)).relu().tolist()
     assert traced(kiln.ones(1, 2)).tolist() == model(kiln.ones(1, 2)).tolist()
     assert len(seen) == 1
+
+
+def test_batch_norm_in_training_needs_several_values_per_channel():
+    for layer, shape in ((nn.BatchNorm1d(3), (1, 3)), (nn.BatchNorm2d(3), (1, 3, 1, 1))):
+        with pytest.raises(kiln.InvalidArgument, match="more than one value"):
+            layer(kiln.ones(*shape))
+        assert layer.eval()(kiln.ones(*shape)).shape == shape
+
+
+def test_counts_and_extremes_take_numpys_names(connection):
+    x = kiln.tensor([[1, 0], [3, 4]])
+    assert x.count_nonzero(axis=0).tolist() == [2, 1]
+    assert [part.tolist() for part in x.aminmax(axis=0, keepdims=True)] == [[[1, 0]], [[3, 4]]]
