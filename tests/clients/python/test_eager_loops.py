@@ -715,8 +715,7 @@ def test_what_the_daemon_refuses_with_variables_has_a_program_for_each_size(stan
     monkeypatch.setattr(type(stand_in), "accepts", lambda self, program: False)
     for length in (5, 6, 7, 6):
         (kiln.tensor(np.ones(length, np.float32)) + 1).numpy()
-    # The second one with variables has the narrowest bounds.
-    assert [len(graph.variables) for _, graph in stand_in.graphs] == [0, 1, 1, 0, 0]
+    assert [len(graph.variables) for _, graph in stand_in.graphs] == [0, 1, 0, 0]
     assert len(stand_in.runs) == 4
 
 
@@ -725,14 +724,6 @@ def test_what_the_daemon_refuses_with_a_length_of_1_it_may_accept_without(stand_
     for length in (1, 5, 6, 7):
         (kiln.tensor(np.ones(length, np.float32)) + 1).numpy()
     assert [len(graph.variables) for _, graph in stand_in.graphs] == [0, 1, 0, 1]
-def test_bounds_begin_at_the_least_size_that_the_daemon_accepts(stand_in, monkeypatch):
-    monkeypatch.setattr(type(stand_in), "accepts",
-                        lambda self, program: stand_in.graphs[-1][1].variables[0].min >= 7)
-    for length in (40, 30, 9, 7, 50):
-        (kiln.tensor(np.ones(length, np.float32)) + 1).numpy()
-    bounds = [graph.variables[0].min for _, graph in stand_in.graphs if graph.variables]
-    assert bounds == [2, 30, 16, 9, 5, 7, 6]
-    assert len(stand_in.runs) == 5
 
 
 def test_the_rest_of_a_reshape_is_left_to_the_daemon(stand_in):

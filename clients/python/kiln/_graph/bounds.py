@@ -10,9 +10,9 @@ _CHEAP_ELEMENTS = 1 << 22
 # How far the bounds of a variable that is no size reach beyond the values seen. Bounds that span
 # more than 1,024 values would be several programs.
 _REACH_OF_AMOUNTS = 384
-# If sizes are not linear this far around the last value, steps of up to that are tried.
+# If sizes are not linear this far around the last value, strides of up to that are tried.
 _PIECE_MIN = 8
-_STEP_MAX = 32
+_STRIDE_MAX = 32
 
 # Returns all shapes at some values of the variables, or None if one is not legal.
 _ShapesAt = Callable[[List[int]], Optional[List[Tuple[int, ...]]]]
@@ -30,6 +30,8 @@ class Bounds:
         self._shapes = shapes
         self._last = [values[-1] for values in seen]
         self._slopes = [self._slope(number, values) for number, values in enumerate(seen)]
+        self._slopes = [None if self._is_strided(number) else slope
+                        for number, slope in enumerate(self._slopes)]
         lows, highs = [], []
         for number, values in enumerate(seen):
             is_size = number in of_sizes
@@ -65,26 +67,24 @@ class Bounds:
         """Returns whether a variable at this value, the others as seen last, makes more work."""
         return self._elements(_with(self._last, number, value)) > self._elements(self._last)
 
-    def steps(self) -> List[int]:
-        """Returns for each variable the least step with which sizes grow linearly, usually 1.
+    def _is_strided(self, number: int) -> bool:
+        """Returns whether sizes grow linearly only with steps of a variable.
 
-        Windows that are some stride apart fit one more time only every so often.
+        Windows that are some stride apart fit one more time only every so often. The daemon has one
+        program for all of these sizes.
         """
-        return [self._step(number) for number in range(len(self._last))]
-
-    def _step(self, number: int) -> int:
         last = self._last[number]
         near = range(last - _PIECE_MIN, last + _PIECE_MIN + 1)
         if self._slopes[number] is not None and not any(
                 self._is_other_piece(number, value) for value in near):
-            return 1
-        for step in range(2, _STEP_MAX + 1):
-            sizes = [self._sizes(number, last + step * i) for i in range(-4, 5)]
+            return False
+        for stride in range(2, _STRIDE_MAX + 1):
+            sizes = [self._sizes(number, last + stride * i) for i in range(-4, 5)]
             rises = [_rise(a, b) for a, b in zip(sizes, sizes[1:])
                      if a is not None and b is not None]
             if len(rises) >= 3 and all(rise == rises[0] for rise in rises):
-                return step
-        return 1
+                return True
+        return False
 
     def _slope(self, number: int, seen: Sequence[int]) -> Optional[List[int]]:
         """Returns how much each size grows when a variable grows by 1; None: not linearly.

@@ -1,5 +1,6 @@
 """The shapes of a graph's tensors when sizes change, by the rules of its ops."""
 
+from math import prod
 from typing import Any, Dict, List, Optional
 
 from kiln import _rules
@@ -28,8 +29,20 @@ def shapes(outline: Outline, sizes: Any) -> Optional[List[Shape]]:
 def _shape(node: Node, changed: Dict[Node, Shape], sizes: Any) -> Shape:
     op = TABLE[node.op]
     operands = [changed.get(operand, operand.shape) for operand in node.operands]
-    attributes = _rules.complete_attributes(op, dict(sizes.attributes(node)))
+    given = dict(sizes.attributes(node))
+    if node.op == "reshape":
+        given["shape"] = _completed(given["shape"], operands[0])
+    attributes = _rules.complete_attributes(op, given)
     shape = _rules.infer_shape(op, operands, attributes)
     dtypes = [operand.dtype for operand in node.operands]
     _rules.check_constraints(_rules.Query(op, operands, dtypes, attributes, shape, node.dtype))
     return shape
+
+
+def _completed(shape: Shape, operand: Shape) -> Shape:
+    """Returns a reshape's shape with the size that is left (-1), if there is one."""
+    if -1 not in shape:
+        return shape
+    others = prod([size for size in shape if size >= 0])
+    rest = prod(operand) // others if others else 0
+    return tuple([rest if size < 0 else size for size in shape])

@@ -152,10 +152,6 @@ class Guess:
             # Sizes that are only legal together, such as 2 * n and 7 * n, follow from one variable.
             if bounds.are_free:
                 break
-        steps = bounds.steps()
-        if max(steps, default=1) > 1:
-            self._widen_steps(steps, form.sizes)
-            bounds = bounds_of(samples)
         # Whether all sizes between those seen, and some beyond them, are legal. If not, the
         # outlines only look like one loop: a dimension of size 1 is broadcast in one of them.
         self.is_continuous = bounds.are_continuous
@@ -166,12 +162,15 @@ class Guess:
             for number, ((low, high), shift) in enumerate(zip(bounds.ends, self._shifts))]
 
     def _relate(self, columns: Sequence[Sequence[int]], form: Form, by_ratio: bool) -> None:
-        """Finds which sizes follow from which. By ratio: each size may be a variable's multiple."""
+        """Finds which sizes follow from which. By ratio: each size may be a variable's multiple.
+
+        Not by ratio, the only varying size of a reshape is left to the daemon.
+        """
         self._bases: List[_Base] = []
         self._follow: List[Optional[_Follows]] = [None] * len(columns)
         spread = [max(column) - min(column) for column in columns]
         varying = sorted(filter(spread.__getitem__, range(len(columns))), key=spread.__getitem__)
-        self._rests = _rests(form, varying)
+        self._rests = set() if by_ratio else _rests(form, varying)
         families: List[List[int]] = []  # places, the base's first
         for place in varying:
             if place in self._rests:
@@ -190,19 +189,6 @@ class Guess:
             values = [self._value(base, size) for size in columns[place]]
             for each in (place, *others):
                 self._follow[each] = _Follows(number, *_affine(values, columns[each]))
-
-    def _widen_steps(self, steps: Sequence[int], sizes: Sequence[int]) -> None:
-        """Makes variables count only each so many of their values, among them that of `sizes`."""
-        rests = [self._value(base, sizes[base.place]) % step
-                 for base, step in zip(self._bases, steps)]
-        self._bases = [
-            _Base(base.place, base.step * step, base.step * rest + base.rest)
-            for base, step, rest in zip(self._bases, steps, rests)]
-        for place, follows in enumerate(self._follow):
-            if follows is not None:
-                number, factor, constant = follows
-                self._follow[place] = _Follows(
-                    number, factor * steps[number], factor * rests[number] + constant)
 
     @staticmethod
     def _value(base: "_Base", size: int) -> int:
