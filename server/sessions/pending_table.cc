@@ -147,8 +147,14 @@ std::vector<uint64_t> PendingTable::CancelRuns(uint64_t first, const runtime::Va
   for (auto entry = entries_.rbegin(); entry != entries_.rend() && entry->first >= first; ++entry) {
     std::optional<PendingOperation>& executed = entry->second.executed;
     PendingRun* const run = executed ? std::get_if<PendingRun>(&*executed) : nullptr;
-    // Earlier runs may still be cancelled after one that has failed or was cancelled already.
-    if (run == nullptr || run->run == nullptr || !run->run->Cancel()) continue;
+    if (run == nullptr || run->run == nullptr) continue;
+    if (!run->run->Cancel()) {
+      // It has begun to replace its inputs, so that earlier runs have ended on its device, even if
+      // the daemon does not know that yet.
+      if (run->run->has_committed()) break;
+      // Earlier runs may still be cancelled after one that has failed or was cancelled already.
+      continue;
+    }
     KILN_CHECK(!run->is_cancelled) << "run " << entry->first << " was cancelled twice";
     run->is_cancelled = true;
     cancelled.push_back(entry->first);

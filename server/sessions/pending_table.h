@@ -70,10 +70,10 @@ class PendingTable {
   // caller drops them. Returns the numbers of the runs that this call has cancelled.
   //
   // A device receives a session's runs in the order of their numbers, so the runs that can still be
-  // cancelled are the last ones. Runs are cancelled from the last one backwards, so no remaining
-  // run uses a value that is never computed. Each handle that a cancelled run would have updated
-  // gets the value that it had before that run: the one from the last run that was not cancelled,
-  // or its original value.
+  // cancelled are the last ones: none before one that has committed (runtime/run/run.h) is. Runs
+  // are cancelled from the last one backwards, so no remaining run uses a value that is never
+  // computed. Each handle that a cancelled run would have updated gets the value that it had before
+  // that run: the one from the last run that was not cancelled, or its original value.
   std::vector<uint64_t> CancelRuns(uint64_t first, const runtime::ValuePointer& failed,
                                    HandleTable* handles);
 

@@ -1,6 +1,7 @@
 """Updates that are written over their inputs: values stay what they are without that."""
 
 import random
+import signal
 import threading
 
 import numpy as np
@@ -176,7 +177,7 @@ def test_a_read_that_was_sent_before_gets_the_old_value(kilnd, connection):
 
 
 def random_program(numbers):
-    """Returns a function of four tensors that changes some of them, as a jitted function and not."""
+    """Returns a function of four tensors that changes some of them."""
     choices = [
         lambda a, b: a + b, lambda a, b: a * b - a, lambda a, b: a.flip(0) + b, lambda a, b: a.maximum(b),
         lambda a, b: a - b.max(), lambda a, b: a.T + b, lambda a, b: (a @ b) * 0.01, lambda a, b: a.tanh(),
@@ -184,7 +185,7 @@ def random_program(numbers):
     ]  # fmt: skip
     steps = [(numbers.choice(choices), numbers.randrange(8), numbers.randrange(8)) for _ in range(8)]
     changed = numbers.sample(range(4), numbers.randrange(1, 5))
-    sources = [numbers.randrange(4, 12) for _ in changed]
+    sources = [(numbers.randrange(4, 12), numbers.random() < 0.6) for _ in changed]
 
     def compute(*tensors):
         values = list(tensors)
@@ -194,8 +195,8 @@ def random_program(numbers):
 
     def change(*tensors):
         values = compute(*tensors)
-        for place, source in zip(changed, sources):
-            tensors[place].assign(values[source])
+        for place, (source, moves) in zip(changed, sources):
+            tensors[place].assign(values[place] * 0.5 + values[source] if moves else values[source])
         return values[-1].sum()
 
     return change
@@ -210,14 +211,43 @@ def test_random_programs_compute_the_same(kilnd):
                 step = kiln.jit(random_program(numbers))
                 arrays = np.random.default_rng(seed)
                 tensors = [kiln.tensor(arrays.random((24, 24), dtype=np.float32) - 0.5) for _ in range(4)]
-                losses = [step(*tensors) for _ in range(3)]
-                results.append(losses[-1].numpy().tobytes())
+                results += [step(*tensors).numpy().tobytes() for _ in range(3)]
                 results += [tensor.numpy().tobytes() for tensor in tensors]
         return results
 
     with Kilnd(threads=2, flags=["--disable_passes=update_in_place"]) as plain:
         expected = run(plain.address)
-    assert run(kilnd.address) == expected
+    results = []
+    counts = in_place(kilnd, lambda: results.extend(run(kilnd.address)))
+    assert results == expected
+    assert sum(count > 0 for count in counts) > 20
+
+
+def test_a_daemon_that_stops_repeats_no_step():
+    """Runs that have begun to write over their inputs are not done again, all others are."""
+
+    @kiln.jit
+    def step(values, x):
+        for _ in range(2):
+            x = (x @ x) * 1e-3
+        for value in values:
+            value.assign(value + 1 + x[0, 0] * 0)
+
+    numbers = random.Random(3)
+    with Kilnd(threads=2) as daemon, kiln.connect(daemon.address):
+        values = [kiln.tensor(np.zeros(1 << 18, dtype=np.float32)) for _ in range(8)]
+        x = kiln.tensor(np.eye(256, dtype=np.float32))
+        sent = 0
+        for _ in range(6):
+            for _ in range(numbers.randrange(1, 60)):
+                step(values, x)
+                sent += 1
+            for _ in range(numbers.randrange(0, 100_000)):
+                pass
+            assert daemon.stop(signal.SIGTERM) == 0
+            daemon.start()
+            arrays = [value.numpy() for value in values]
+            assert all(array.min() == array.max() == sent for array in arrays)
 
 
 def test_a_cancel_leaves_the_old_or_the_new_state(kilnd, connection):
@@ -251,3 +281,5 @@ def test_a_cancel_leaves_the_old_or_the_new_state(kilnd, connection):
         whole += now > was
         was = now
     assert cancelled > 0 and whole > 0
+    step(values, x).item()
+    assert in_place(kilnd, lambda: step(values, x).item()) == [8]
