@@ -110,7 +110,7 @@ class Probes::Fitting {
 
   std::optional<Affine> Run() {
     std::optional<Affine> affine = Try();
-    // What did not help is not kept.
+    // Variables that did not help are dropped.
     if (!affine.has_value()) derived_->resize(derived_before_);
     return affine;
   }

@@ -21,7 +21,7 @@ constexpr int64_t kValueBytes = 64;
 
 class InPlaceTest : public ::testing::Test {
  protected:
-  // What the caller of Run::Create holds of an input that nothing else uses.
+  // The references of the caller of Run::Create to an input that nothing else uses.
   static constexpr int kReferences = 1;
 
   InPlaceTest() : raw_(new kiln::testing::FakeDevice("cpu:0", 1 << 20)) {
