@@ -33,7 +33,8 @@ absl::Status Failed(const std::string& what, const std::string& path) {
   return absl::UnavailableError(absl::StrCat("cannot ", what, " ", path, ": ", strerror(errno)));
 }
 
-// The file that the path leads to. Another folder can be named for a folder, and not for one of its files.
+// The file that a path leads to. Another folder can be named for a folder, and not for one of its
+// files.
 enum class Kind { kFolder, kFile };
 
 // FAILED_PRECONDITION unless only this process's user can access it.
