@@ -48,7 +48,8 @@ using Operation = std::variant<UnknownOperation, DefineProgram, RunProgram, Writ
                                ReleaseProgram, Barrier, Cancel, Park, Refused, RedoPending, Move>;
 
 // Executing a pending operation again is equivalent to having waited: each run makes new
-// values, and a run that has begun to write over old ones is waited for. The same order in both; a position is stored in checkpoints.
+// values, and a run that has begun to write over old ones is waited for. The same order in both; a
+// position is stored in checkpoints.
 using PendingOperation =
     std::variant<PendingRun, PendingDefinition, PendingRead, PendingBarrier, PendingMove>;
 using SavedOperation = std::variant<SavedRun, SavedDefinition, SavedRead, SavedBarrier, SavedMove>;
