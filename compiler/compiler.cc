@@ -148,7 +148,7 @@ class UpdatesInPlace {
     const std::vector<int>& writers = calls_[update];
     if (readers.empty() || writers.empty() || is_copied_[input]) return std::nullopt;
     const int call = writers.front();
-    // Those that read the input have ended, except the one that replaces it.
+    // The calls that read the input have ended, except the one that replaces it.
     if (call < begin_ || readers.back() != call) return std::nullopt;
     const std::optional<int> read = FindWhole(program_, program_.calls[call], input);
     const std::optional<int> written = FindWhole(program_, program_.calls[call], update);

@@ -53,7 +53,7 @@ class SurvivedKernels : public KernelCache {
   }
 
  private:
-  // Of some KiB each.
+  // Each takes some KiB.
   static constexpr size_t kKernelsMax = 4096;
 
   absl::Mutex mutex_;

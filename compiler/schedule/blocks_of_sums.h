@@ -1,6 +1,6 @@
 // Cuts long sums of floats into blocks, so that rounding errors do not grow with the number of
 // terms. A chain of additions to one accumulator loses about one rounding error per term, and
-// stands still once the sum is 2^24 times (in float32) as large as a term. A block is added up in
+// adds nothing once the sum is 2^24 times (in float32) as large as a term. A block is added up in
 // its own accumulator, which is then added to the one outside; long sums have several levels of
 // blocks. This is cascaded summation (Higham, "The Accuracy of Floating Point Summation", 1993).
 //

@@ -3,7 +3,7 @@
 namespace kiln::variables {
 namespace {
 
-// Of values that are not negative, so that the quotient is rounded down.
+// Requires: the values are not negative, so that the quotient is rounded down.
 int64_t ValueOf(const Derived& derived, int64_t left, int64_t right) {
   if (derived.kind == Derived::Kind::kProduct) return left * right;
   return (left + derived.shift) / derived.divisor;

@@ -75,7 +75,8 @@ constexpr Key kKeys[] = {
                 "daemon may use the state folder, nor go on with them later."},
     {.flag = "overwrite",
      .member = &Config::overwrite,
-     .meaning = "Lets --import_state replace a state that is there, and --export_state a regular file."},
+     .meaning = "Lets --import_state replace a state that is there, and --export_state a regular "
+                "file."},
     {.path = "listen",
      .flag = "listen",
      .member = &Config::listen,

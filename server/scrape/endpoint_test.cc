@@ -146,7 +146,6 @@ TEST_F(EndpointTest, TakesAPasswordOnceItIsProtected) {
   EXPECT_THAT(with("token"), StartsWith("HTTP/1.1 200 "));
 }
 
-// The clock does not advance, so no slow client is closed because its time is over.
 // A page of another site may have given its own name the address 127.0.0.1.
 TEST_F(EndpointTest, WithoutUsersTheMetricsAreForThisMachinesNames) {
   is_open_ = true;
@@ -169,6 +168,7 @@ TEST_F(EndpointTest, WithoutUsersTheMetricsAreForThisMachinesNames) {
   EXPECT_THAT(scrape_as("example.org"), StartsWith("HTTP/1.1 200 "));
 }
 
+// The clock does not advance, so no slow client is closed because its time is over.
 TEST_F(EndpointTest, SlowClientsHoldUpNoScrape) {
   Start();
   std::vector<Scraper> slow;

@@ -61,7 +61,7 @@ absl::StatusOr<int> OpenRegularFile(const std::string& path, absl::string_view w
   const int file = open(path.c_str(), O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
   if (file < 0) return CannotOpen(what, path);
   struct stat found {};
-  // Of the open file, which cannot be exchanged afterwards.
+  // The open file cannot be exchanged after this, as the one at the path could.
   if (fstat(file, &found) == 0 && S_ISREG(found.st_mode)) return file;
   close(file);
   return NotRegular(what, path, found.st_mode);

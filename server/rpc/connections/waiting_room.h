@@ -27,9 +27,9 @@ namespace kiln::rpc {
 class WaitingRoom {
  public:
   struct Options {
-    // Of one account. Beyond, the one that has waited longest is closed.
+    // The connections of one account. If there are more, the one that has waited longest is closed.
     size_t of_account_max = 64;
-    // The time for that.
+    // How long a client may take to begin.
     absl::Duration patience = absl::Seconds(20);
     std::function<absl::Time()> now;  // steady
     // Gets a connection whose client has begun, or has sent something else. The bytes are still
@@ -74,7 +74,7 @@ class WaitingRoom {
   bool stopped_ ABSL_GUARDED_BY(mutex_) = false;
   uint64_t last_number_ ABSL_GUARDED_BY(mutex_) = 0;
   Guests guests_ ABSL_GUARDED_BY(mutex_);
-  std::map<std::string, size_t> of_account_ ABSL_GUARDED_BY(mutex_);  // none is 0
+  std::map<std::string, size_t> of_account_ ABSL_GUARDED_BY(mutex_);  // all above 0
   std::thread thread_;                                                // last
 };
 

@@ -247,7 +247,7 @@ def places_found(x, axis):
     return found, np.searchsorted(np.sort(x.numpy(), None), edges)
 
 
-# Of a tensor along an axis whose length changes: the results of kiln and of NumPy.
+# The results of kiln and of NumPy, of a tensor along an axis whose length changes.
 ALONG = {
     "sort": lambda x, axis: (x.sort(axis)[0], np.sort(x.numpy(), axis)),
     "sort descending": lambda x, axis: (

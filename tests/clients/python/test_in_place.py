@@ -251,7 +251,7 @@ def test_a_daemon_that_stops_repeats_no_step():
 
 
 def test_a_cancel_leaves_the_old_or_the_new_state(kilnd, connection):
-    """Of a thousand cancels, at random moments: all values belong to one step."""
+    """After each of a thousand cancels, at random moments, all values belong to one step."""
 
     @kiln.jit
     def step(values, x):
