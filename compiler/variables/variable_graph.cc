@@ -6,6 +6,7 @@
 #include "compiler/graph/verify.h"
 #include "compiler/variables/capacity.h"
 #include "compiler/variables/is_right_at.h"
+#include "compiler/variables/probes.h"
 
 namespace kiln::variables {
 
@@ -17,6 +18,11 @@ namespace {
 ops::FormSizes SizesWithin(absl::Span<const graph::Variable> variables,
                            const SizedBuildFunction& build) {
   ops::FormSizes sizes;
+  if (variables.size() > kVariablesMax) {
+    // Generalize refuses them. They have more corners than there may be builds.
+    sizes.Freeze();
+    return sizes;
+  }
   std::vector<int64_t> low, high;
   for (const graph::Variable& variable : variables) {
     low.push_back(variable.min);

@@ -105,10 +105,10 @@ void WaitingRoom::Add(int file, relay::Peer peer) {
         guests_.emplace(number, Guest{file, std::move(peer), options_.now() + options_.patience});
     KILN_CHECK(is_new);
     if (epoll_ctl(epoll_, EPOLL_CTL_ADD, file, &event) != 0) close(Remove(guest).file);
+    // So that the thread looks at the clock. Under the lock, because Stop closes the eventfd.
+    eventfd_write(wake_, 1);
   }
   if (!why.ok()) TurnOut(turned_out, why);
-  // So that it looks at the clock.
-  eventfd_write(wake_, 1);
 }
 
 size_t WaitingRoom::size() const {

@@ -80,7 +80,10 @@ bool Run::IsOnlyInput(const ValuePointer& input, int references) const {
   std::atomic_thread_fence(std::memory_order_acquire);
   // As long as it is pending, its maker has all of its references.
   if (!input->resolved()) return input->is_result() && users == references + kOwn + kMakers;
-  return input->status().ok() && input.use_count() == references + kOwn;
+  if (!input->status().ok() || input.use_count() != references + kOwn) return false;
+  // What others have read before they let go of it is read before the run writes.
+  std::atomic_thread_fence(std::memory_order_acquire);
+  return true;
 }
 
 const buffers::Value* Run::FindReplaced(size_t result, const buffers::Account& account,
