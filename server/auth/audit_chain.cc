@@ -100,6 +100,8 @@ std::string NamesOf(const std::string& path) {
     struct stat found {};
     if (stat(name.c_str(), &found) != 0) found = {};
     absl::StrAppend(&names, found.st_dev, " ", found.st_ino, " ");
+    // Numbers of files are used again. The earlier file does not change after its last renaming.
+    if (name != path) absl::StrAppend(&names, found.st_ctim.tv_sec, ".", found.st_ctim.tv_nsec, " ");
   }
   return names;
 }

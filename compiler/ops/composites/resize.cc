@@ -46,13 +46,20 @@ bool IsMultiple(int64_t x, const SizeRange& xs, int64_t y, const SizeRange& ys) 
 bool Repeats(const Resize& r) { return IsMultiple(r.size, r.sizes, r.length, r.lengths); }
 bool Picks(const Resize& r) { return IsMultiple(r.length, r.lengths, r.size, r.sizes); }
 
+// Returns the quotient of two sizes, computed from constants. Many sizes above 256 have no bfloat16.
+const Node* Quotient(Builder& b, int64_t dividend, int64_t divisor, DType dtype) {
+  const DType wide = ir::SizeOf(dtype) < 4 ? DType::kFloat32 : dtype;
+  const Node* quotient = b.Div(b.Const(wide, static_cast<double>(dividend)),
+                               b.Const(wide, static_cast<double>(divisor)));
+  return wide == dtype ? quotient : b.Cast(quotient, dtype);
+}
+
 // Returns the ratio as a scalar. If it changes with the sizes, it is computed from them: no formula
 // describes the quotient of two variables.
 const Node* Ratio(Builder& b, const Resize& r, DType dtype) {
   const bool fixed = (r.lengths.is_fixed() && r.sizes.is_fixed()) || Repeats(r) || Picks(r);
   if (fixed || !IsExact(r)) return b.Const(dtype, r.ratio);
-  return b.Div(b.Const(dtype, static_cast<double>(r.length)),
-               b.Const(dtype, static_cast<double>(r.size)));
+  return Quotient(b, r.length, r.size, dtype);
 }
 
 // Reshapes a vector along the axis so that it broadcasts against x.
@@ -119,8 +126,7 @@ const Node* Places(Builder& b, const Resize& r, DType dtype) {
   if (r.lengths.is_fixed() && r.sizes.is_fixed()) {
     return b.Mul(o, static_cast<double>(r.length - 1) / static_cast<double>(r.size - 1));
   }
-  return b.Mul(o, b.Div(b.Const(dtype, static_cast<double>(r.length - 1)),
-                        b.Const(dtype, static_cast<double>(r.size - 1))));
+  return b.Mul(o, Quotient(b, r.length - 1, r.size - 1, dtype));
 }
 
 const Node* GatherClamped(Builder& b, const Node* x, const Node* index, const Resize& r) {

@@ -253,6 +253,8 @@ absl::Status Run::SubmitList(const Submission& submission, int member, int64_t t
     };
   }
   if (written_in_place_ > 0) {
+    // The number of the command counts in the whole list.
+    KILN_CHECK(pieces_ == nullptr) << label_;
     options.begin_commit = [this] { return BeginCommit(); };
     options.commit = loaded_->members[member].commit;
   }

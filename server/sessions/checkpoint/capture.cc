@@ -190,14 +190,14 @@ absl::StatusOr<Checkpoint> CaptureRestoration(const SessionState& session) {
 }
 
 // Makes sure that the pending runs do not write over their inputs from here on, since they are done
-// again. They end with an error, which no client hears.
-absl::Status KeepInputs(const PendingTable& table) {
+// again. They end with an error, which no client hears. Returns false if some have begun to.
+bool KeepInputs(const PendingTable& table) {
+  bool all_kept = true;
   for (const auto& [sequence, entry] : table.entries()) {
     const auto* run = entry.executed ? std::get_if<PendingRun>(&*entry.executed) : nullptr;
-    if (run != nullptr && run->run != nullptr && !run->run->KeepInputs())
-      return Unknown("a run that replaces its inputs is unfinished");
+    if (run != nullptr && run->run != nullptr && !run->run->KeepInputs()) all_kept = false;
   }
-  return absl::OkStatus();
+  return all_kept;
 }
 
 }  // namespace
@@ -257,7 +257,11 @@ absl::StatusOr<Checkpoint> Freeze(SessionState& session, const absl::Status& rea
     return session.restoration != nullptr || IsSettled(session, executed);
   };
   session.mutex.AwaitWithTimeout(absl::Condition(&is_settled), timeout);
-  if (absl::Status kept = KeepInputs(session.pending); !kept.ok()) return kept;
+  if (!KeepInputs(session.pending)) {
+    // Runs that have committed since it was settled end soon, and no others follow.
+    session.mutex.AwaitWithTimeout(absl::Condition(&is_settled), timeout);
+    if (!KeepInputs(session.pending)) return Unknown("a run that replaces its inputs is unfinished");
+  }
   auto checkpoint = session.restoration ? CaptureRestoration(session) : Capture(session, executed);
   if (!checkpoint.ok()) return checkpoint.status();
   // The current log is out of date with this checkpoint; the next daemon begins another.

@@ -7,7 +7,7 @@ import kiln
 from kiln._session import connection as _connection
 from kilnd_process import Kilnd
 
-RANDOM = np.random.default_rng()
+RANDOM = np.random.default_rng(0)
 TENTH = float(np.float32(0.1))
 MILLIONS = 2**22
 

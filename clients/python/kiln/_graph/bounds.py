@@ -1,7 +1,7 @@
 """The bounds of the variables that sizes follow from: where shapes are legal, and not too large."""
 
 from math import prod
-from typing import Callable, List, Optional, Sequence, Set, Tuple
+from typing import Callable, Dict, List, Optional, Sequence, Set, Tuple
 
 # A program does the work of its variables' largest sizes. The bounds reach at least this far, and
 # twice as far as the sizes seen, while all tensors together have at most this many elements.
@@ -27,7 +27,15 @@ class Bounds:
 
         `of_sizes` are the numbers of those that sizes of inputs, slices and so on follow from.
         """
-        self._shapes = shapes
+        known: Dict[Tuple[int, ...], Optional[List[Tuple[int, ...]]]] = {}
+
+        def shapes_at(values: List[int]) -> Optional[List[Tuple[int, ...]]]:
+            key = tuple(values)
+            if key not in known:
+                known[key] = shapes(values)
+            return known[key]
+
+        self._shapes = shapes_at
         self._last = [values[-1] for values in seen]
         self._slopes = [self._slope(number, values) for number, values in enumerate(seen)]
         self._slopes = [None if self._is_strided(number) else slope
@@ -55,7 +63,7 @@ class Bounds:
             any(self._sizes(number, value + step) is not None for step in (-1, 1))
             for number, value in enumerate(self._last))
         middle = [(min(values) + max(values)) // 2 for values in seen]
-        self.are_continuous = shapes(middle) is not None and all(
+        self.are_continuous = shapes_at(middle) is not None and all(
             low <= min(values) and max(values) <= high and high - low >= 2
             for (low, high), values in zip(self.ends, seen))
 

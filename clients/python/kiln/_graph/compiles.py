@@ -11,7 +11,8 @@ from kiln._basics.source import Source, format_source, user_source
 # attributes and sizes, or any programs.
 _MANY_ALIKE = 8
 _MANY = 32
-_LINES_KEPT = 1024
+# Each keeps the message of its last graph.
+_LINES_KEPT = 128
 
 
 class _Line:

@@ -45,4 +45,4 @@ def _completed(shape: Shape, operand: Shape) -> Shape:
         return shape
     others = prod([size for size in shape if size >= 0])
     rest = prod(operand) // others if others else 0
-    return tuple([rest if size < 0 else size for size in shape])
+    return tuple([rest if size == -1 else size for size in shape])

@@ -83,6 +83,9 @@ def hooks_of(node: Node) -> Dict[int, Callable[[Any], Any]]:
     made.hooks = hooks
     node.op = "detach"
     made.own(0, node)
+    if isinstance(function, Function):
+        # Another result of the function may have a larger number, and the hooks run before it.
+        made.order = max(made.order, function.order + 2.0**-20)
     return hooks
 
 

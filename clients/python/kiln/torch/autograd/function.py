@@ -74,7 +74,13 @@ def _again(function: Any, result: _Result) -> Node:
     """Returns the node of a result; it is made again if it is no longer used."""
     reference = function.results[result.place]
     node: Optional[Node] = None if reference is None else reference()
-    return node or function.result(*result)
+    if node is not None:
+        return node
+    order = function.order
+    node = function.result(*result)
+    # Its own functions run before it, as they did when it was called.
+    function.order = order
+    return node
 
 
 class Function:
