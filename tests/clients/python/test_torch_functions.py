@@ -47,6 +47,39 @@ def test_results_are_pytorchs(name, recorded, connection):
 # Functions.
 
 
+class TwoMultiples(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, x):
+        double, triple = x * 2, x * 3
+        ctx.save_for_backward(double)
+        return double, triple
+
+    @staticmethod
+    def backward(ctx, of_double, of_triple):
+        (double,) = ctx.saved_tensors
+        return of_double * double + of_triple * 3
+
+
+# The gradients at 1 are PyTorch's.
+@pytest.mark.parametrize(("place", "used", "gradient"), [
+    (0, (0,), 20), (0, (0, 1), 23), (0, (1,), 3), (1, (0,), 2), (1, (0, 1), 32), (1, (1,), 30)])
+def test_a_hook_of_one_result_runs_before_the_function(place, used, gradient, connection):
+    x = torch.ones(2, requires_grad=True)
+    results = TwoMultiples.apply(x)
+    results[place].register_hook(lambda slope: None if slope is None else slope * 10)
+    sum(results[i].sum() for i in used).backward()
+    assert x.grad.tolist() == [gradient, gradient]
+
+
+def test_a_second_backward_makes_dropped_results_again(connection):
+    x = torch.ones(2, requires_grad=True)
+    total = TwoMultiples.apply(TwoMultiples.apply(x)[0])[0].sum()
+    total.backward(retain_graph=True)
+    assert x.grad.tolist() == [8.0, 8.0]
+    total.backward()
+    assert x.grad.tolist() == [16.0, 16.0]
+
+
 class Double(torch.autograd.Function):
     @staticmethod
     def forward(ctx, x):
