@@ -50,6 +50,29 @@ TEST(Bounds, TrustsNoLoadedIndex) {
             absl::OkStatus());
 }
 
+// Sums of data may wrap. A bound on a sum has its other end from the bounds on its parts, whichever
+// come first.
+TEST(Bounds, CompletesBoundsOnSumsOfData) {
+  ir::Context context;
+  const auto check = [&](const std::string& condition) {
+    const std::string text =
+        "buffer b0 int64[2] read\nbuffer b1 float32[18] read\nbuffer b2 float32[54] write\n"
+        "stage r0:9 r1:6\n  v0 = b0[0]\n  v1 = b0[1]\n"
+        "  b2[r0*6 + r1] = b1[r0*3 + v0*-3 + r1 + v1*-1 + -1 if " +
+        condition + "]\n";
+    const absl::StatusOr<Kernel> kernel = ParseKernel(text, context);
+    return kernel.ok() ? VerifyBounds(*kernel, context) : kernel.status();
+  };
+  const std::string whole = "cmplt(0, r0*3 + v0*-3 + r1 + v1*-1)";
+  const std::string row = "and(cmplt(-1, r0 + v0*-1), cmplt(r0 + v0*-1, 6))";
+  const std::string column = "and(cmplt(-1, r1 + v1*-1), cmplt(r1 + v1*-1, 3))";
+  EXPECT_EQ(check("and(and(" + whole + ", " + row + "), " + column + ")"), absl::OkStatus());
+  EXPECT_EQ(check("and(and(" + row + ", " + column + "), " + whole + ")"), absl::OkStatus());
+  EXPECT_THAT(std::string(check("and(" + row + ", " + column + ")").message()),
+              HasSubstr("may reach element -1 of 18"));
+  EXPECT_FALSE(check("and(" + whole + ", " + row + ")").ok());
+}
+
 std::string ScatterError(const std::string& stage, const std::string& index) {
   ir::Context context;
   const std::string text = "buffer b0 int64[12] read\nbuffer b1 int32[40] update\nstage " + stage +

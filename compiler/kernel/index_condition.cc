@@ -88,7 +88,7 @@ const Node* IndexMath::ToNode(const Validity& validity) {
   return node;
 }
 
-// Conditions on a single atom come first: their bounds on data show whether sums with that atom can
+// Conditions on fewer terms come first: their bounds on data show whether sums of these terms can
 // wrap, and thus how the other conditions can be used.
 Validity IndexMath::ToValidity(const Node* condition) {
   Validity validity;
@@ -103,13 +103,15 @@ Validity IndexMath::ToValidity(const Node* condition) {
       ++i;
     }
   }
-  auto is_sum = [&](const Node* part) {
-    return absl::c_any_of(part->operands(), [&](const Node* side) {
-      return IsIndex(side) && ToSum(side).terms.size() > 1;
-    });
+  auto terms_of = [&](const Node* part) {
+    size_t most = 1;
+    for (const Node* side : part->operands()) {
+      if (IsIndex(side)) most = std::max(most, ToSum(side).terms.size());
+    }
+    return most;
   };
-  std::stable_partition(parts.begin(), parts.end(),
-                        [&](const Node* part) { return !is_sum(part); });
+  absl::c_stable_sort(
+      parts, [&](const Node* a, const Node* b) { return terms_of(a) < terms_of(b); });
   for (const Node* part : parts) Require(validity, part);
   return validity;
 }

@@ -98,6 +98,12 @@ void IndexMath::Require(Validity& validity, const Node* index, int64_t low, int6
 // Brings a bound to canonical form and merges it with the others.
 void IndexMath::RequireBound(Validity& validity, Sum sum, Interval interval) {
   if (validity.never) return;
+  if (!IsKnown(interval) && sum.terms.size() > 1 && !IsExact(sum, &validity)) {
+    // The other end may follow from bounds on parts of the sum. With both ends, constants may be
+    // added to the sum although it might wrap.
+    const Interval both = Intersect(interval, SumBounds(sum, &validity));
+    if (IsKnown(both) && both.low <= both.high) interval = both;
+  }
   const bool one_sided = !IsKnown(interval);
   Interval shifted = interval;
   if (sum.constant != 0 && IsSmall(sum.constant)) shifted = Shift(interval, -sum.constant);

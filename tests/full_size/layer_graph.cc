@@ -11,7 +11,7 @@ namespace {
 using ir::DType;
 using ir::Shape;
 using Ints = std::vector<int64_t>;
-using Node = const ir::Node*;
+using NodePointer = const ir::Node*;
 
 class LayerBuilder {
  public:
@@ -20,23 +20,23 @@ class LayerBuilder {
 
   graph::Graph Build() {
     if (layer_.kind == "adam") return BuildAdam();
-    Node y = BuildKind();
+    NodePointer y = BuildKind();
     for (const std::string& name : layer_.after) y = Then(y, name);
     m_.Output(y);
-    const std::vector<Node> wanted = wanted_;
-    const Node upstream = y->shape().empty() ? nullptr : Given(y->shape());
-    for (const Node x : wanted) m_.Output(m_.Gradient(y, x, upstream));
+    const std::vector<NodePointer> wanted = wanted_;
+    const NodePointer upstream = y->shape().empty() ? nullptr : Given(y->shape());
+    for (const NodePointer x : wanted) m_.Output(m_.Gradient(y, x, upstream));
     return m_.Finish();
   }
 
  private:
   // Wanted creates an input with a gradient, Given one without.
-  Node Wanted(Shape shape) {
+  NodePointer Wanted(Shape shape) {
     wanted_.push_back(Given(std::move(shape)));
     return wanted_.back();
   }
-  Node Given(Shape shape) { return m_.Input(std::move(shape), dtype_); }
-  Node Indices(Shape shape) { return m_.Input(std::move(shape), DType::kInt32); }
+  NodePointer Given(Shape shape) { return m_.Input(std::move(shape), dtype_); }
+  NodePointer Indices(Shape shape) { return m_.Input(std::move(shape), DType::kInt32); }
 
   Shape Batched(const Shape& shape) const {
     Shape batched = {batch_};
@@ -60,7 +60,7 @@ class LayerBuilder {
   }
   std::string Ranked(const std::string& name) const { return name + std::to_string(rank()) + "d"; }
 
-  Node BuildKind() {
+  NodePointer BuildKind() {
     const std::string& kind = layer_.kind;
     const Shape& shape = layer_.shape;
     if (kind == "conv") return Convolution();
@@ -69,7 +69,7 @@ class LayerBuilder {
     if (kind == "attention") return Attention();
     if (kind == "lstm" || kind == "gru") return Cell();
     const bool makes_inputs = kind == "embedding" || kind == "cross_entropy" || kind == "matmul";
-    const Node x = makes_inputs ? nullptr : Wanted(Batched(shape));
+    const NodePointer x = makes_inputs ? nullptr : Wanted(Batched(shape));
     if (kind == "of") return x;
     if (kind == "sum") return m_.ops.Sum(x, layer_.numbers);
     if (kind == "max") return m_.ops.Max(x, layer_.numbers);
@@ -103,7 +103,7 @@ class LayerBuilder {
     std::abort();
   }
 
-  Node Product() {
+  NodePointer Product() {
     const int64_t transposed = Option('t', 0);
     Shape left = Batched(layer_.shape);
     const size_t last = left.size() - 1;
@@ -131,8 +131,8 @@ class LayerBuilder {
             {"groups", Option('g', 1)}};
   }
 
-  Node Convolution() {
-    Node x = Wanted(Batched(layer_.shape));
+  NodePointer Convolution() {
+    NodePointer x = Wanted(Batched(layer_.shape));
     const Ints window = Option('k', 1, rank());
     Shape weight = {Number(0), layer_.shape[0] / Option('g', 1)};
     weight.insert(weight.end(), window.begin(), window.end());
@@ -143,8 +143,8 @@ class LayerBuilder {
     return m_.Op(Ranked("conv"), {x, Wanted(weight)}, Sliding());
   }
 
-  Node Deconvolution() {
-    const Node x = Wanted(Batched(layer_.shape));
+  NodePointer Deconvolution() {
+    const NodePointer x = Wanted(Batched(layer_.shape));
     const Ints window = Option('k', 1, rank());
     Shape weight = {layer_.shape[0], Number(0) / Option('g', 1)};
     weight.insert(weight.end(), window.begin(), window.end());
@@ -153,8 +153,8 @@ class LayerBuilder {
     return m_.Op(Ranked("conv_transpose"), {x, Wanted(weight)}, attributes);
   }
 
-  Node Pool() {
-    const Node x = Wanted(Batched(layer_.shape));
+  NodePointer Pool() {
+    const NodePointer x = Wanted(Batched(layer_.shape));
     const Ints window = Option('k', 2, rank());
     return m_.Op(Ranked(layer_.kind == "maxpool" ? "max_pool" : "avg_pool"), {x},
                  {{"kernel", window},
@@ -162,50 +162,50 @@ class LayerBuilder {
                   {"padding", Option('p', 0, rank())}});
   }
 
-  Node Attention() {
+  NodePointer Attention() {
     Shape keys = layer_.shape;
     keys[1] = Option('k', keys[1]);
-    const Node query = Wanted(Batched(layer_.shape));
-    const Node key = Wanted(Batched(keys));
-    const Node value = Wanted(Batched(keys));
+    const NodePointer query = Wanted(Batched(layer_.shape));
+    const NodePointer key = Wanted(Batched(keys));
+    const NodePointer value = Wanted(Batched(keys));
     return m_.Op("scaled_dot_product_attention", {query, key, value}, {{"causal", Has("causal")}});
   }
 
   // One step of a recurrent cell, from the products with both weights.
-  Node Cell() {
+  NodePointer Cell() {
     const int64_t hidden = Number(0);
     const bool is_lstm = layer_.kind == "lstm";
     const int64_t gates = is_lstm ? 4 : 3;
-    const Node x = Wanted({batch_, layer_.shape[0]});
-    const Node h = Wanted({batch_, hidden});
-    auto linear = [&](Node from, int64_t size) {
+    const NodePointer x = Wanted({batch_, layer_.shape[0]});
+    const NodePointer h = Wanted({batch_, hidden});
+    auto linear = [&](NodePointer from, int64_t size) {
       return m_.Op("linear", {from, Wanted({gates * hidden, size}), Wanted({gates * hidden})});
     };
-    const Node of_x = linear(x, layer_.shape[0]);
-    const Node of_h = linear(h, hidden);
-    auto gate = [&](Node from, int64_t i) {
+    const NodePointer of_x = linear(x, layer_.shape[0]);
+    const NodePointer of_h = linear(h, hidden);
+    auto gate = [&](NodePointer from, int64_t i) {
       return m_.ops.Slice(from, 1, i * hidden, (i + 1) * hidden);
     };
     auto sum = [&](int64_t i) { return m_.ops.Add(gate(of_x, i), gate(of_h, i)); };
-    auto sigmoid = [&](Node from) { return m_.Op("sigmoid", {from}); };
-    auto tanh = [&](Node from) { return m_.Op("tanh", {from}); };
+    auto sigmoid = [&](NodePointer from) { return m_.Op("sigmoid", {from}); };
+    auto tanh = [&](NodePointer from) { return m_.Op("tanh", {from}); };
     if (is_lstm) {
-      const Node cell = m_.ops.Add(m_.ops.Mul(sigmoid(sum(1)), Wanted({batch_, hidden})),
+      const NodePointer cell = m_.ops.Add(m_.ops.Mul(sigmoid(sum(1)), Wanted({batch_, hidden})),
                                    m_.ops.Mul(sigmoid(sum(0)), tanh(sum(2))));
       return m_.ops.Mul(sigmoid(sum(3)), tanh(cell));
     }
-    const Node candidate =
+    const NodePointer candidate =
         tanh(m_.ops.Add(gate(of_x, 2), m_.ops.Mul(sigmoid(sum(0)), gate(of_h, 2))));
-    const Node update = sigmoid(sum(1));
+    const NodePointer update = sigmoid(sum(1));
     return m_.ops.Add(candidate, m_.ops.Mul(update, m_.ops.Sub(h, candidate)));
   }
 
-  Node Then(Node x, const std::string& name) {
+  NodePointer Then(NodePointer x, const std::string& name) {
     const Shape& shape = x->shape();
     if (name == "causal" || name == "linear" || name == "nearest") return x;  // see BuildKind
     if (name == "bias") {
       const bool is_linear = layer_.kind == "linear";
-      const Node bias = Wanted({is_linear ? shape.back() : shape[1]});
+      const NodePointer bias = Wanted({is_linear ? shape.back() : shape[1]});
       if (is_linear) return m_.ops.Add(x, bias);
       return m_.ops.Add(x, m_.ops.Reshape(bias, ChannelShape(shape)));
     }
@@ -237,8 +237,8 @@ class LayerBuilder {
   }
 
   graph::Graph BuildAdam() {
-    const Node count = m_.ops.Cast(m_.Input({}, DType::kInt32), DType::kFloat32);
-    const Node parameter = m_.Input(layer_.shape);
+    const NodePointer count = m_.ops.Cast(m_.Input({}, DType::kInt32), DType::kFloat32);
+    const NodePointer parameter = m_.Input(layer_.shape);
     m_.Adam(parameter, m_.Input(layer_.shape), count);
     return m_.Finish();
   }
@@ -247,7 +247,7 @@ class LayerBuilder {
   const int64_t batch_;
   const DType dtype_;
   golden::ModelBuilder m_;
-  std::vector<Node> wanted_;
+  std::vector<NodePointer> wanted_;
 };
 
 }  // namespace

@@ -735,6 +735,15 @@ def test_the_rest_of_a_reshape_is_left_to_the_daemon(stand_in):
     assert [dim.size for dim in shape.dims] == [-1]
 
 
+def test_paddings_of_what_was_rolled(connection):
+    """The padding begins at an input, and the roll reads neighbours across rows."""
+    x = np.arange(18, dtype=np.float32).reshape(6, 3)
+    w = kiln.tensor(x).realize()
+    for before, after in [(1, 2), (2, 1), (3, 4), (1, 1), (0, 1), (1, 0)]:
+        got = kiln.nn.functional.pad(kiln.roll(w, 1), (before, after, before, after))
+        np.testing.assert_array_equal(got.numpy(), np.pad(np.roll(x, 1), (before, after)))
+
+
 def test_a_mesh_has_sizes_that_are_numbers(stand_in):
     mesh = kiln.Mesh("data", ["cpu:0", "cpu:1"])
     for length in (6, 8, 10):

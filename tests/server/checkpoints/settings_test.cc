@@ -29,7 +29,7 @@ class SettingsTest : public SnapshotTest {
   }
 
   std::string DefineSum(uint64_t program, bool live = false) {
-    v1::ConnectRequest define = Define(program, SumOfSines(5000));
+    v1::ConnectRequest define = Define(program, SumOfSines(200'000));
     define.mutable_define_program()->set_live(live);
     return stream_->Call(define).digest();
   }
