@@ -253,10 +253,13 @@ absl::Status Run::SubmitList(const Submission& submission, int member, int64_t t
     };
   }
   if (written_in_place_ > 0) {
-    // The number of the command counts in the whole list.
-    KILN_CHECK(pieces_ == nullptr) << label_;
     options.begin_commit = [this] { return BeginCommit(); };
     options.commit = loaded_->members[member].commit;
+    // A piece counts from its first command. Pieces after the one that commits ask once more.
+    if (pieces_ != nullptr) {
+      const int first = pieces_->lists[member][submission.piece].first_command;
+      options.commit = std::max(0, options.commit - first);
+    }
   }
   options.time_commands = sampled_;
   options.unwanted = unwanted_;
