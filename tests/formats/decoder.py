@@ -371,6 +371,13 @@ def job(data: bytes) -> dict[str, Any]:
     found["target"] = [message.field() for _ in range(7)]
     found["structs"] = [message.field() for _ in range(4)]
     found["unfinished"] = kernel_image(message.field())
+    rehearses = message.field()
+    assert rehearses in (b"\0", b"\1")
+    if rehearses == b"\1":
+        found["rehearsal"] = {name: message.field() for name in ("graph", "key", "choices", "setting")}
+        found["rehearsal"]["disabled_passes"] = disabled = []
+        while message.place < len(message.data):
+            disabled.append(message.field())
     message.end()
     return found
 

@@ -47,7 +47,7 @@ def _batch_statistics(x: Tensor, running_mean: Optional[Tensor], running_var: Op
     axes = (0, *range(2, x.ndim))
     wide = x.float() if x.dtype.itemsize < 4 else x
     mean, var = wide.mean(axes), wide.var(axes, correction=0)
-    require_several("batch_norm", x)
+    _require_several("batch_norm", x)
     with no_grad():
         for running, now in ((running_mean, mean), (running_var, corrected(var, wide, axes))):
             if running is not None:
@@ -56,7 +56,7 @@ def _batch_statistics(x: Tensor, running_mean: Optional[Tensor], running_var: Op
     return mean.cast(x.dtype), var.cast(x.dtype)
 
 
-def require_several(name: str, x: Tensor) -> None:
+def _require_several(name: str, x: Tensor) -> None:
     """Raises InvalidArgument if x has fewer than two values per channel (dimension 1)."""
     count = x.numel() // max(x.shape[1], 1)
     if isinstance(count, int) and count < 2:

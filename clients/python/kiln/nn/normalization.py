@@ -9,7 +9,7 @@ from kiln._basics.errors import InvalidArgument
 from kiln._graph.gradient_mode import no_grad
 from kiln._tensor.shapes import sizes
 from kiln.functional._statistics import corrected
-from kiln.functional.normalization import require_several
+from kiln.functional.normalization import _require_several
 from kiln.nn.module import Module
 from kiln.nn.parameter import Parameter
 from kiln.tensor import Tensor
@@ -86,7 +86,7 @@ class _BatchNorm(_ChannelNorm):
         if not self.training and self.running_mean is not None:
             return self._normalize(x, self.running_mean, self.running_var)
         if self.training:
-            require_several(type(self).__name__, x)
+            _require_several(type(self).__name__, x)
         axes = (0, *range(2, x.ndim))
         mean, var = x.mean(axes), x.var(axes, correction=0)
         if self.training and self.running_mean is not None:
