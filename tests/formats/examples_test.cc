@@ -381,16 +381,26 @@ TEST_F(ExamplesTest, WorkerMessages) {
   absl::Status error = absl::InternalError("no such instruction");
   error.SetPayload("kiln/reason", absl::Cord("WRONG"));
   ExpectExample("error.message", workers::EncodeAnswer(7, error));
-  // The padding of the structs in a job has no known bytes, so jobs are not compared bit by bit.
-  if (Updates())
-    std::ofstream(ExamplePath("job.message"), std::ios::binary)
-        << workers::EncodeJob(7, ExampleJob());
-  uint64_t number = 0;
-  workers::KernelJob job;
-  ASSERT_TRUE(workers::DecodeJob(Content(ExamplePath("job.message")), &number, &job))
-      << "Target has changed? KILN_UPDATE_EXAMPLES=1 writes the example anew";
-  EXPECT_EQ(number, 7);
-  EXPECT_EQ(job.target.CacheKey(), ExampleJob().target.CacheKey());
+  workers::KernelJob rehearsal = ExampleJob();
+  rehearsal.rehearsal = {.graph = "a graph",
+                         .key = "a key",
+                         .choices = "choices 1\n",
+                         .disabled_passes = {"cluster", "simplify"},
+                         .setting = "setting 1\n"};
+  const std::pair<const char*, workers::KernelJob> jobs[] = {{"job.message", ExampleJob()},
+                                                             {"rehearsal.message", rehearsal}};
+  for (const auto& [name, wanted] : jobs) {
+    // The padding of the structs in a job has no known bytes, so jobs are not compared bit by bit.
+    if (Updates())
+      std::ofstream(ExamplePath(name), std::ios::binary) << workers::EncodeJob(7, wanted);
+    uint64_t number = 0;
+    workers::KernelJob job;
+    ASSERT_TRUE(workers::DecodeJob(Content(ExamplePath(name)), &number, &job))
+        << name << ": Target has changed? KILN_UPDATE_EXAMPLES=1 writes the example anew";
+    EXPECT_EQ(number, 7);
+    EXPECT_EQ(job.target.CacheKey(), ExampleJob().target.CacheKey());
+    EXPECT_EQ(job.rehearsal.has_value(), wanted.rehearsal.has_value());
+  }
 }
 
 TEST_F(ExamplesTest, TrialMessages) {

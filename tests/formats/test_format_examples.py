@@ -207,9 +207,13 @@ def test_rates():
 
 
 def test_worker_messages():
-    job = decoder.job(example("job.message"))
-    assert all(job.pop("structs"))
-    assert job == {
+    job, rehearsal = decoder.job(example("job.message")), decoder.job(example("rehearsal.message"))
+    assert all(job.pop("structs")) and all(rehearsal.pop("structs"))
+    assert rehearsal.pop("rehearsal") == {
+        "graph": b"a graph", "key": b"a key", "choices": b"choices 1\n", "setting": b"setting 1\n",
+        "disabled_passes": [b"cluster", b"simplify"],
+    }
+    assert rehearsal == job == {
         "number": 7,
         "name": b"add_64",
         "kernel": b"a kernel",

@@ -19,6 +19,7 @@
 namespace kiln::runtime {
 namespace {
 
+using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 
 constexpr int64_t kBytes = 64;
@@ -160,6 +161,57 @@ TEST_F(SlicedRunTest, KernelsAreCutBetweenThePointsOfTheirGrids) {
     EXPECT_EQ(each.samples, 1);
     EXPECT_NEAR(each.median_seconds, 0.1, 1e-6);
   }
+}
+
+// The command at which a run commits counts in the whole list, and each piece counts its own.
+TEST_F(SlicedRunTest, ARunCommitsInThePieceThatWritesOverItsInput) {
+  compiler::CompiledProgram compiled;
+  for (const char* code : {"note", "update"}) {
+    compiled.kernels.emplace_back();
+    compiled.kernels.back().image.name = compiled.kernels.back().image.code = code;
+    compiled.kernels.back().image.flops = 20'000;  // 20 ms
+    compiled.kernels.back().image.grid_size = 1;
+  }
+  using Kind = compiler::Slot::Kind;
+  compiled.slots = {{Kind::kInput, 0, kBytes}, {Kind::kUpdate, 0, kBytes}};
+  const compiler::Argument in{0, 0, kBytes}, out{1, 0, kBytes};
+  compiled.calls = {{0, {in}}, {1, {in, out}}};
+  compiled.updates_in_place = {0};
+  compiled.commit = 1;
+  Signature signature;
+  signature.inputs = signature.updates = {std::make_shared<const buffers::TensorType>(
+      buffers::TensorType{ir::DType::kFloat32, {kBytes / 4}})};
+  signature.updated_inputs = {0};
+  const auto program = *Program::Load({*device_, std::move(compiled)},
+                                      {"digest", "", "update", absl::Now(), 0}, signature);
+  runtime::Run* run = nullptr;
+  std::vector<bool> had_committed;
+  for (const char* code : {"note", "update"}) {
+    raw_->SetKernel(code, [&](const kiln::testing::FakeArguments&) {
+      if (run != nullptr) had_committed.push_back(run->has_committed());
+      return absl::OkStatus();
+    });
+  }
+  RunOnce(program);
+  ASSERT_EQ((*program->CutIntoPieces(*program->OnDevices()))->seconds.size(), 2);
+
+  const ValuePointer input = Input(*program, 1);
+  absl::Notification ended;
+  const std::vector<ValuePointer> inputs = {input};
+  auto made = runtime::Run::Create(
+      "s1/2", Bound(program), inputs, {account_}, nullptr,
+      [&](const absl::Status& status, absl::Span<const runtime::Run::DeviceTime>) {
+        EXPECT_TRUE(status.ok()) << status;
+        ended.Notify();
+      },
+      /*references=*/2);
+  ASSERT_TRUE(made.ok()) << made.status();
+  run = made->get();
+  EXPECT_EQ(run->results()[0]->buffer(), input->buffer());
+  const auto flow = device_->dispatcher().AddFlow("ann", 1);
+  device_->dispatcher().Enqueue(flow, *made);
+  ended.WaitForNotification();
+  EXPECT_THAT(had_committed, ElementsAre(false, true));
 }
 
 // Another user's step runs after each piece of a kernel.

@@ -81,7 +81,7 @@ bool Run::IsOnlyInput(const ValuePointer& input, int references) const {
   // As long as it is pending, its maker has all of its references.
   if (!input->resolved()) return input->is_result() && users == references + kOwn + kMakers;
   if (!input->status().ok() || input.use_count() != references + kOwn) return false;
-  // What others have read before they let go of it is read before the run writes.
+  // Earlier users read the value before they dropped their references, so before the run writes.
   std::atomic_thread_fence(std::memory_order_acquire);
   return true;
 }

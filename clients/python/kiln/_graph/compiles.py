@@ -67,8 +67,7 @@ def note_new(graph: Any) -> None:
             "and each is compiled. Numbers and begins of slices may change without that, and most "
             f"sizes. What changes here is another thing{changed}: how many operations there are, "
             "an axis, a small exponent, a parameter such as a stride, or sizes for which the "
-            "daemon finds no common program (a reshape to a product of two of them). Make it a "
-            "tensor, or the same in each iteration",
+            "daemon finds no common program. Make it a tensor, or the same in each iteration",
             RuntimeWarning, *source)
 
 
