@@ -182,8 +182,6 @@ TEST_F(SlicedRunTest, ARunCommitsInThePieceThatWritesOverItsInput) {
   signature.inputs = signature.updates = {std::make_shared<const buffers::TensorType>(
       buffers::TensorType{ir::DType::kFloat32, {kBytes / 4}})};
   signature.updated_inputs = {0};
-  const auto program = *Program::Load({*device_, std::move(compiled)},
-                                      {"digest", "", "update", absl::Now(), 0}, signature);
   runtime::Run* run = nullptr;
   std::vector<bool> had_committed;
   for (const char* code : {"note", "update"}) {
@@ -192,6 +190,8 @@ TEST_F(SlicedRunTest, ARunCommitsInThePieceThatWritesOverItsInput) {
       return absl::OkStatus();
     });
   }
+  const auto program = *Program::Load({*device_, std::move(compiled)},
+                                      {"digest", "", "update", absl::Now(), 0}, signature);
   RunOnce(program);
   ASSERT_EQ((*program->CutIntoPieces(*program->OnDevices()))->seconds.size(), 2);
 
